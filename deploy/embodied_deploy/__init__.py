@@ -1,0 +1,1 @@
+"""What runs beside a robot: the robot contract, its test doubles, links and bridges. NumPy only."""

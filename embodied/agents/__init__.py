@@ -1,0 +1,1 @@
+"""Agents: see the folder's README."""

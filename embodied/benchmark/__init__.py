@@ -1,0 +1,1 @@
+"""Benchmark: see the folder's README."""

@@ -1,0 +1,1 @@
+"""Cli: see the folder's README."""

@@ -1,0 +1,1 @@
+"""Envs: see the folder's README."""

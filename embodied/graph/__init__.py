@@ -1,0 +1,1 @@
+"""Truth graph and belief graphs."""

@@ -1,0 +1,1 @@
+"""Planners: see the folder's README."""

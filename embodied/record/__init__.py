@@ -1,0 +1,1 @@
+"""Record: see the folder's README."""

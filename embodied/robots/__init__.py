@@ -1,0 +1,1 @@
+"""Robots: see the folder's README."""

@@ -1,0 +1,1 @@
+"""Sensors: see the folder's README."""

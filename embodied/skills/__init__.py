@@ -1,0 +1,1 @@
+"""Skills: see the folder's README."""

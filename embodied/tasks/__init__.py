@@ -1,0 +1,1 @@
+"""Tasks: see the folder's README."""

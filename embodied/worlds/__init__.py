@@ -1,0 +1,1 @@
+"""Worlds: see the folder's README."""

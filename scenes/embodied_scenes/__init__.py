@@ -1,0 +1,1 @@
+"""Scenes as data: descriptions, generators, and builders that compile them for an engine."""
