@@ -1,0 +1,83 @@
+"""The registry of studies. Add yours at the end: one line, nothing is imported until it runs.
+
+A study is a function ``(quick: bool, out: Path) -> list[Figure]``. ``quick`` may shrink n, never a target;
+``out`` is an empty folder for what it writes. Every study is seeded: two runs give the same figures, times aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+from embodied.registry import Registry
+from embodied.studies.figure import Figure
+
+Study: TypeAlias = Callable[[bool, Path], list[Figure]]
+
+TAGS = ("core", "household", "drones", "warehouse", "edge", "ros2", "perf")
+
+STUDIES: Registry[Study] = Registry("studies")
+
+_BENCH = "embodied.studies.bench"
+STUDIES.add(
+    "core-quick-oracle",
+    f"{_BENCH}:quick_oracle",
+    tags=("core",),
+    summary="Suite quick, planner oracle, MuJoCo: success >= 0.95.",
+)
+STUDIES.add(
+    "core-quick-random",
+    f"{_BENCH}:quick_random",
+    tags=("core",),
+    summary="The same episodes, planner random: success <= 0.1.",
+)
+STUDIES.add(
+    "core-quick-noop",
+    f"{_BENCH}:quick_noop",
+    tags=("core",),
+    summary="The same episodes, doing nothing: success = 0.",
+)
+STUDIES.add(
+    "household-pybullet",
+    f"{_BENCH}:household_pybullet",
+    tags=("core", "household"),
+    summary="The ten household episodes of quick on PyBullet, planner oracle: success >= 0.8.",
+)
+STUDIES.add(
+    "core-determinism",
+    f"{_BENCH}:determinism",
+    tags=("core",),
+    summary="Equal bytes in every episode log: one worker, two workers, second run.",
+)
+STUDIES.add(
+    "core-no-gl",
+    f"{_BENCH}:no_gl",
+    tags=("core",),
+    summary="An episode of each world, with camera images, while every GL library is hidden.",
+)
+_COST = "embodied.studies.cost"
+STUDIES.add(
+    "perf-cli",
+    f"{_COST}:cli",
+    tags=("perf",),
+    summary="CPU of `embodied --help` and of the two bare imports.",
+)
+STUDIES.add(
+    "perf-first-step",
+    f"{_COST}:first_step",
+    tags=("perf",),
+    summary="CPU from a fresh process to the first environment step: < 1.5 s.",
+)
+STUDIES.add(
+    "perf-install-size",
+    f"{_COST}:install_size",
+    tags=("perf",),
+    summary="Disk of a fresh `pip install embodied-stack[sim]`: < 300 MB.",
+)
+STUDIES.add(
+    "perf-main-job",
+    f"{_COST}:main_job",
+    tags=("perf",),
+    summary="Wall time of the main job after set-up, two workers: < 3 minutes.",
+)
