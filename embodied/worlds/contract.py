@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from embodied.graph.facts import Fact, Graph
+from embodied.graph.facts import Graph
 
 if TYPE_CHECKING:
     from embodied_scenes.builders import CompiledScene
@@ -25,11 +25,13 @@ class Start:
     Attributes:
       poses: entity or robot name to (x, y, z, qw, qx, qy, qz) in the world.
       joints: openable entity to its opening fraction in [0, 1].
+      joint_pos: full joint name (``<robot>/<joint>``) to position, rad or m; how robots take their home posture.
       states: state-machine values, (entity, key) to value.
     """
 
     poses: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     joints: Mapping[str, float] = field(default_factory=dict)
+    joint_pos: Mapping[str, float] = field(default_factory=dict)
     states: Mapping[tuple[str, str], StateValue] = field(default_factory=dict)
 
 
@@ -201,6 +203,3 @@ class PhysicsWorld(World, Protocol):
     def contacts(self, env_index: int = 0) -> Contacts:
         """Return the active contacts."""
         ...
-
-
-FactSet = frozenset[Fact]

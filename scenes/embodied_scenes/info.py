@@ -55,7 +55,11 @@ class EntityInfo:
       root: name of its root body in the engine's model; the entity's pose is this body's.
       bodies: all its bodies.
       joint: name of its one articulation joint, or None.
+      joint_kind: ``hinge`` or ``slide``, empty without joint.
       joint_upper: fully open, rad or m (0 without joint).
+      joint_axis_root: (3,) unit axis of the joint in the root frame; positive motion opens.
+      joint_anchor_root_m: (3,) a point on the axis in the root frame.
+      joint_part: name of the body that the joint moves.
       half_size_m: half extents of the axis-aligned box around its geoms in the root frame, at joint zero.
       box_center_m: middle of that box in the root frame.
     """
@@ -67,7 +71,11 @@ class EntityInfo:
     root: str
     bodies: tuple[str, ...]
     joint: str | None
+    joint_kind: str
     joint_upper: float
+    joint_axis_root: Array
+    joint_anchor_root_m: Array
+    joint_part: str | None
     regions: tuple[RegionInfo, ...]
     handles: tuple[HandleInfo, ...]
     buttons: tuple[ButtonInfo, ...]

@@ -23,7 +23,11 @@ class Strict(BaseModel):
 
 
 class GeomSpec(Strict):
-    """One primitive. ``size_m`` are MuJoCo half sizes: box (x, y, z), cylinder and capsule (radius, half length), sphere (radius)."""
+    """One primitive.
+
+    ``size_m`` are half sizes: box (x, y, z), cylinder and capsule (radius, half length), sphere (radius), ellipsoid
+    (three radii).
+    """
 
     shape: Shape = "box"
     size_m: tuple[float, ...]
@@ -58,7 +62,7 @@ class PartSpec(Strict):
 
 
 class RegionSpec(Strict):
-    """Where things can be put: a ``surface`` (put on its plane) or an ``interior`` (put inside; its box is the free space).
+    """Where things can be put: a ``surface`` (on its plane) or an ``interior`` (in its box of free space).
 
     Args:
       center_m: for a surface the middle of the plane; for an interior the middle of the box.
