@@ -96,7 +96,9 @@ def _robot_root(model: mujoco.MjModel, root: str) -> tuple[Literal["free", "plan
     body = model.body(root)
     first, count = int(body.jntadr[0]), int(body.jntnum[0])
     kinds = [int(model.jnt_type[first + i]) for i in range(count)]
-    slide, hinge, free = (int(k) for k in (mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_FREE))
+    slide, hinge, free = (
+        int(k) for k in (mujoco.mjtJoint.mjJNT_SLIDE, mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_FREE)
+    )
     if kinds[:1] == [free]:
         return "free", int(model.jnt_qposadr[first])
     if kinds[:3] == [slide, slide, hinge]:
