@@ -63,9 +63,10 @@ class Graph:
     def find(self, predicate: str, *pattern: str | None) -> Iterator[Fact]:
         """Yield facts of ``predicate`` whose arguments match ``pattern`` (None matches any), in sorted order."""
         for f in sorted(self.facts):
-            if f.predicate == predicate and len(f.args) >= len(pattern):
-                if all(p is None or p == a for p, a in zip(pattern, f.args, strict=False)):
-                    yield f
+            if f.predicate != predicate or len(f.args) < len(pattern):
+                continue
+            if all(p is None or p == a for p, a in zip(pattern, f.args, strict=False)):
+                yield f
 
     def changed(self, add: Iterable[Fact] = (), remove: Iterable[Fact] = ()) -> Graph:
         """Return a graph without ``remove`` and with ``add``."""

@@ -218,7 +218,7 @@ def _geom_to_entity(scene: CompiledScene) -> dict[int, str]:
 
 
 def _pads(scene: CompiledScene, prefix: str) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the geom indices of the two finger pads of a robot: geoms named ``<prefix>left_pad*`` and ``right_pad*``."""
+    """Return the geoms of a robot's two finger pads: those named ``<prefix>left_pad*`` and ``right_pad*``."""
     names = [(i, scene.model.geom(i).name) for i in range(scene.model.ngeom)]
     left = frozenset(i for i, n in names if n.startswith(f"{prefix}left_pad"))
     right = frozenset(i for i, n in names if n.startswith(f"{prefix}right_pad"))

@@ -120,7 +120,8 @@ class SimRobot(ABC):
         values = np.asarray(command.values, dtype=np.float64)
         if values.shape != (self.action_spec.size,):
             raise RobotError(
-                f"{self.name}: a command has {self.action_spec.size} entries {self.action_spec.names}, got shape {values.shape}."
+                f"{self.name}: a command has {self.action_spec.size} entries {self.action_spec.names}, "
+                f"got shape {values.shape}."
             )
         applied = self.action_spec.clip(values)
         holds = np.isnan(applied)

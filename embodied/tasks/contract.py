@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from embodied.skills.contract import SkillCall
 from embodied.tasks.goal import Goal
@@ -48,6 +48,7 @@ class Task:
       constraints: goals that must hold at every moment.
       witness: agent to a plan that solves it; checked on the symbolic world by the tests.
       feasible: False for variants where abstaining is right.
+      prior: what agents know at the start: ``map`` (fixtures, rooms and places) or ``inventory`` (all things too).
     """
 
     id: str
@@ -62,6 +63,7 @@ class Task:
     budgets: Budgets = Budgets()
     witness: Mapping[str, tuple[SkillCall, ...]] = field(default_factory=dict)
     feasible: bool = True
+    prior: Literal["map", "inventory"] = "map"
     log_hz: float = 10.0
 
 

@@ -37,7 +37,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """A validated change of what a state machine owns (``set_state``), or of physics from outside (``set_pose``, ``set_joint``).
+    """A validated change of what a state machine owns (``set_state``) or of physics (``set_pose``, ``set_joint``).
 
     Skills may only send ``set_state``; the others are for resets, tools and tests.
     """

@@ -104,7 +104,8 @@ def _robot_root(model: mujoco.MjModel, root: str) -> tuple[Literal["free", "plan
     if kinds[:3] == [slide, slide, hinge]:
         return "planar", int(model.jnt_qposadr[first])
     raise WorldError(
-        f"Robot root {root!r} must begin with a free joint or with slide x, slide y, hinge yaw; got joint types {kinds}."
+        f"Robot root {root!r} must begin with a free joint or with slide x, slide y, hinge yaw; "
+        f"got joint types {kinds}."
     )
 
 

@@ -36,7 +36,8 @@ def _from_template(entity: EntitySpec) -> EntityModel:
     for key in entity.params:
         if key not in known:
             raise SceneBuildError(
-                f"Entity {entity.name!r}: model {entity.model!r} takes no parameter {key!r}. It takes {', '.join(known)}."
+                f"Entity {entity.name!r}: model {entity.model!r} takes no parameter {key!r}. "
+                f"It takes {', '.join(known)}."
             )
     try:
         return template(**entity.params)
