@@ -218,8 +218,8 @@ def _geom_to_entity(scene: CompiledScene) -> dict[int, str]:
 
 
 def _pads(scene: CompiledScene, prefix: str) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the geoms of a robot's two finger pads: those named ``<prefix>left_pad*`` and ``right_pad*``."""
+    """Return the geoms of a robot's two finger pads: those with ``left_pad`` and ``right_pad`` in their names."""
     names = [(i, scene.model.geom(i).name) for i in range(scene.model.ngeom)]
-    left = frozenset(i for i, n in names if n.startswith(f"{prefix}left_pad"))
-    right = frozenset(i for i, n in names if n.startswith(f"{prefix}right_pad"))
+    left = frozenset(i for i, n in names if n.startswith(prefix) and "left_pad" in n)
+    right = frozenset(i for i, n in names if n.startswith(prefix) and "right_pad" in n)
     return left, right

@@ -7,6 +7,7 @@ sleep (``mj_copyData``); a batch row does neither. Both step bit-equal trajector
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Sequence
 
 import mujoco
@@ -19,6 +20,9 @@ from embodied.worlds.contract import Contacts, Snapshot
 from embodied_scenes.builders import CompiledScene
 
 Array = NDArray[np.float64]
+_log = logging.getLogger(__name__)
+# Engine warnings become errors of the world that raised them; without this they also land in a file of the user's.
+mujoco.set_mju_user_warning(lambda message: _log.info("mujoco: %s", message))
 _BAD = tuple(
     int(w)
     for w in (

@@ -1,0 +1,184 @@
+"""MuJoCo's actuators on Bullet bodies.
+
+Position servos whose damping an explicit force could not hold stable become constraint motors with the servo's force
+limit and its time constant kv/kp; velocity servos become velocity motors. Other joint actuators, and rotors at sites,
+become forces, with first-order activation lag. Springs of joints and gravity compensation are forces too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from embodied.worlds.bullet_build import BulletMap
+
+Array = NDArray[np.float64]
+_STABLE_DAMPING = 0.5  # largest kv·dt/inertia for which an explicit damping force is well behaved
+
+
+class BulletActuators:
+    """Applies ``ctrl`` of a model's data to its Bullet bodies."""
+
+    def __init__(self, bullet: Any, client: int, model: mujoco.MjModel, names: BulletMap) -> None:  # noqa: ANN401
+        self._bullet, self._client, self._model, self._map = bullet, client, model, names
+        self._activation = np.zeros(model.nu)
+        self._motors: list[tuple[int, int, int, int]] = []  # (actuator, joint, body, link)
+        self._forces: list[tuple[int, int, int, int]] = []
+        self._rotors: list[tuple[int, int, int, int]] = []  # (actuator, site, body, link)
+        self._springs: list[tuple[int, int, int]] = []  # (joint, body, link)
+        self._weights: list[tuple[int, int, int, float]] = []  # (MuJoCo body, body, link, fraction)
+        self._read()
+
+    def _read(self) -> None:
+        model = self._model
+        joint_type, site_type = int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_SITE)
+        for actuator in range(model.nu):
+            kind, target = int(model.actuator_trntype[actuator]), int(model.actuator_trnid[actuator, 0])
+            if kind == joint_type and target in self._map.joints:
+                row = (actuator, target, *self._map.joints[target])
+                (self._motors if self._needs_motor(actuator, target) else self._forces).append(row)
+            elif kind == site_type:
+                self._rotors.append((actuator, target, *self._map.body_link[int(model.site_bodyid[target])]))
+        for joint, (body, link) in self._map.joints.items():
+            if float(np.ravel(model.jnt_stiffness[joint])[0]) > 0:
+                self._springs.append((joint, body, link))
+        for mj_body in range(1, model.nbody):
+            if model.body_gravcomp[mj_body] > 0 and mj_body in self._map.body_link:
+                body, link = self._map.body_link[mj_body]
+                self._weights.append((mj_body, body, link, float(model.body_gravcomp[mj_body])))
+        for _, _, body, link in self._forces:
+            self._bullet.setJointMotorControl2(
+                body, link, self._bullet.VELOCITY_CONTROL, force=0, physicsClientId=self._client
+            )
+
+    def _needs_motor(self, actuator: int, joint: int) -> bool:
+        """Whether a servo's damping is too stiff for explicit forces at this step."""
+        model = self._model
+        dof = int(model.jnt_dofadr[joint])
+        damping = -float(model.actuator_biasprm[actuator, 2])
+        inertia = max(float(model.dof_M0[dof]) - float(model.dof_armature[dof]), 1e-6)
+        return damping * float(model.opt.timestep) / inertia > _STABLE_DAMPING
+
+    def set_targets(self, data: mujoco.MjData) -> None:
+        """Give constraint motors their targets for the coming steps."""
+        model, bullet = self._model, self._bullet
+        for actuator, joint, body, link in self._motors:
+            command = self._command(data, actuator)
+            kp, kv = -float(model.actuator_biasprm[actuator, 1]), -float(model.actuator_biasprm[actuator, 2])
+            limit = float(model.actuator_forcerange[actuator, 1]) if model.actuator_forcelimited[actuator] else 1e4
+            if kp == 0.0:
+                bullet.setJointMotorControl2(
+                    body,
+                    link,
+                    bullet.VELOCITY_CONTROL,
+                    targetVelocity=command,
+                    force=limit,
+                    physicsClientId=self._client,
+                )
+                continue
+            target = command - float(model.qpos0[int(model.jnt_qposadr[joint])])
+            bullet.setJointMotorControl2(
+                body,
+                link,
+                bullet.POSITION_CONTROL,
+                targetPosition=target,
+                positionGain=min(float(model.opt.timestep) * kp / max(kv, 1e-9), 0.5),
+                velocityGain=1.0,
+                force=limit,
+                physicsClientId=self._client,
+            )
+
+    def apply_forces(self, data: mujoco.MjData) -> None:
+        """Apply forces for one step."""
+        model, bullet, client = self._model, self._bullet, self._client
+        for actuator, _, body, link in self._forces:
+            position, velocity = bullet.getJointState(body, link, physicsClientId=client)[:2]
+            force = self._force(data, actuator, position, velocity)
+            bullet.setJointMotorControl2(body, link, bullet.TORQUE_CONTROL, force=force, physicsClientId=client)
+        for joint, body, link in self._springs:
+            position = bullet.getJointState(body, link, physicsClientId=client)[0]
+            rest = float(model.qpos_spring[int(model.jnt_qposadr[joint])] - model.qpos0[int(model.jnt_qposadr[joint])])
+            force = -float(np.ravel(model.jnt_stiffness[joint])[0]) * (position - rest)
+            bullet.setJointMotorControl2(body, link, bullet.TORQUE_CONTROL, force=force, physicsClientId=client)
+        for mj_body, body, link, fraction in self._weights:
+            lift = (-model.opt.gravity * model.body_mass[mj_body] * fraction).tolist()
+            bullet.applyExternalForce(
+                body, link, lift, self._com(body, link), bullet.WORLD_FRAME, physicsClientId=client
+            )
+        for actuator, site, body, link in self._rotors:
+            self._spin(data, actuator, site, body, link)
+
+    def after_step(self, data: mujoco.MjData) -> None:
+        """Advance the activations by one step."""
+        model = self._model
+        for actuator in range(model.nu):
+            if int(model.actuator_dyntype[actuator]) != int(mujoco.mjtDyn.mjDYN_NONE):
+                tau_s = max(float(model.actuator_dynprm[actuator, 0]), 1e-9)
+                target = self._clipped(data, actuator)
+                share = 1.0 - np.exp(-float(model.opt.timestep) / tau_s)
+                self._activation[actuator] += share * (target - self._activation[actuator])
+
+    def state(self) -> Array:
+        """Return the activations, a copy."""
+        return self._activation.copy()
+
+    def set_state(self, activation: Array) -> None:
+        """Take back what :meth:`state` gave."""
+        self._activation[:] = activation
+
+    def reset(self) -> None:
+        """Forget the activations."""
+        self._activation[:] = 0.0
+
+    def _clipped(self, data: mujoco.MjData, actuator: int) -> float:
+        value = float(data.ctrl[actuator])
+        if self._model.actuator_ctrllimited[actuator]:
+            low, high = self._model.actuator_ctrlrange[actuator]
+            value = min(max(value, float(low)), float(high))
+        return value
+
+    def _command(self, data: mujoco.MjData, actuator: int) -> float:
+        has_lag = int(self._model.actuator_dyntype[actuator]) != int(mujoco.mjtDyn.mjDYN_NONE)
+        return float(self._activation[actuator]) if has_lag else self._clipped(data, actuator)
+
+    def _force(self, data: mujoco.MjData, actuator: int, position: float, velocity: float) -> float:
+        model = self._model
+        gain, bias = model.actuator_gainprm[actuator], model.actuator_biasprm[actuator]
+        force = float(gain[0]) * self._command(data, actuator)
+        force += float(bias[0]) + float(bias[1]) * position + float(bias[2]) * velocity
+        if model.actuator_forcelimited[actuator]:
+            low, high = model.actuator_forcerange[actuator]
+            force = min(max(force, float(low)), float(high))
+        return force * float(model.actuator_gear[actuator, 0])
+
+    def _com(self, body: int, link: int) -> list[float]:
+        if link < 0:
+            return list(self._bullet.getBasePositionAndOrientation(body, physicsClientId=self._client)[0])
+        return list(self._bullet.getLinkState(body, link, physicsClientId=self._client)[0])
+
+    def _spin(self, data: mujoco.MjData, actuator: int, site: int, body: int, link: int) -> None:
+        """Apply a rotor: its gear holds force and torque per unit in the frame of the site."""
+        model, bullet = self._model, self._bullet
+        amount = float(model.actuator_gainprm[actuator, 0]) * self._command(data, actuator)
+        com, quat_xyzw = (
+            bullet.getBasePositionAndOrientation(body, physicsClientId=self._client)
+            if link < 0
+            else bullet.getLinkState(body, link, physicsClientId=self._client)[:2]
+        )
+        mj_body = int(model.site_bodyid[site])
+        rot_inertial = np.array(bullet.getMatrixFromQuaternion(quat_xyzw)).reshape(3, 3)
+        to_inertial = np.zeros(9)
+        mujoco.mju_quat2Mat(to_inertial, model.body_iquat[mj_body])
+        rot_body = rot_inertial @ to_inertial.reshape(3, 3).T
+        turn = np.zeros(9)
+        mujoco.mju_quat2Mat(turn, model.site_quat[site])
+        rot_site = rot_body @ turn.reshape(3, 3)
+        force = rot_site @ (model.actuator_gear[actuator, :3] * amount)
+        torque = rot_site @ (model.actuator_gear[actuator, 3:] * amount)
+        point = np.array(com) + rot_body @ (model.site_pos[site] - model.body_ipos[mj_body])
+        frame = bullet.WORLD_FRAME
+        bullet.applyExternalForce(body, link, force.tolist(), point.tolist(), frame, physicsClientId=self._client)
+        bullet.applyExternalTorque(body, link, torque.tolist(), frame, physicsClientId=self._client)
