@@ -57,7 +57,9 @@ def small_scene(**changes: object) -> SceneSpec:
         walls=(WallSpec(start_m=(-3, -3), end_m=(3, -3)),),
         entities=(
             EntitySpec(name="table", category="table", custom=TABLE, pos_m=(1, 0, 0), room="kitchen"),
-            EntitySpec(name="cabinet", category="cabinet", custom=CABINET, pos_m=(-1, 0, 0), yaw_rad=0.5, room="kitchen"),
+            EntitySpec(
+                name="cabinet", category="cabinet", custom=CABINET, pos_m=(-1, 0, 0), yaw_rad=0.5, room="kitchen"
+            ),
             EntitySpec(name="box", category="box", custom=BOX, movable=True, pos_m=(1, 0, 0.76)),
         ),
         places=(PlaceSpec(name="spot", category="pad", pos_m=(1.0, 0.1, 0.0)),),

@@ -21,7 +21,7 @@ from embodied.planners.contract import Planner
 from embodied.robots.base import RobotSpec, SimRobot, make_robot, robot_start
 from embodied.seeding import stream_rng, stream_seed
 from embodied.skills.contract import Skill
-from embodied.tasks.contract import Task
+from embodied.tasks.contract import AgentSpec, Task
 from embodied.tasks.evaluator import evaluate
 from embodied.worlds.contract import PhysicsWorld, Start, World
 from embodied_scenes.builders import CompiledScene, RobotMount, SceneBuildError, compile_scene
@@ -174,22 +174,30 @@ def compile_task(task: Task, specs: Mapping[str, RobotSpec]) -> CompiledScene:
     Raises:
       TaskError: the scene cannot be built.
     """
-    mounts = [RobotMount(name=n, kind=s.kind, mjcf=s.mjcf) for n, s in specs.items()]
+    mounts = [_mount(a, specs[a.name]) for a in task.agents]
     try:
         return compile_scene(task.scene, mounts)
     except SceneBuildError as error:
         raise TaskError(f"Task {task.id} (seed {task.seed}): {error}") from error
 
 
+def _mount(agent: AgentSpec, spec: RobotSpec) -> RobotMount:
+    if spec.root == "fixed":
+        return RobotMount(name=agent.name, kind=spec.kind, mjcf=spec.mjcf, pos_m=agent.pos_m, yaw_rad=agent.yaw_rad)
+    return RobotMount(name=agent.name, kind=spec.kind, mjcf=spec.mjcf)
+
+
 def task_start(task: Task, specs: Mapping[str, RobotSpec]) -> Start:
     """Return the start of a task with its robots placed in their home postures."""
     poses, joints = dict(task.start.poses), dict(task.start.joint_pos)
     for agent in task.agents:
+        joints.update(robot_start(agent.name, specs[agent.name]))
+        if specs[agent.name].root == "fixed":
+            continue
         half = agent.yaw_rad / 2
         x_m, y_m, z_m = agent.pos_m
         z_m = z_m + specs[agent.name].height_m
         poses[agent.name] = (x_m, y_m, z_m, float(np.cos(half)), 0.0, 0.0, float(np.sin(half)))
-        joints.update(robot_start(agent.name, specs[agent.name]))
     return Start(poses=poses, joints=task.start.joints, joint_pos=joints, states=task.start.states)
 
 

@@ -29,6 +29,7 @@ class RobotSpec:
       mjcf: path of the model file.
       driver: ``module:Class`` of the :class:`SimRobot` subclass.
       home: joint name (without prefix) to position at the start of an episode, rad or m.
+      root: ``free``, ``planar`` (slide x, slide y, hinge yaw) or ``fixed`` (mounted where the task says).
       radius_m: radius of the floor disc that holds the robot in its carry posture.
       height_m: z of the robot's root at the start (0 for planar bases, which carry it in the model).
       card: where the numbers come from and what the robot cannot do.
@@ -41,6 +42,7 @@ class RobotSpec:
     observation_spec: ObservationSpec
     dt_ctrl_s: float
     home: Mapping[str, float] = field(default_factory=dict)
+    root: str = "planar"
     radius_m: float = 0.3
     height_m: float = 0.0
     card: str = ""

@@ -27,7 +27,9 @@ class Layout:
             if entity.movable:
                 self.roots[name] = ("free", int(model.joint(f"{name}/free").qposadr[0]))
         for name, robot in scene.info.robots.items():
-            self.roots[name] = _robot_root(model, robot.root)
+            root = _robot_root(model, robot.root)
+            if root is not None:
+                self.roots[name] = root
         self.openings: dict[str, tuple[int, float]] = {
             name: (int(model.joint(e.joint).qposadr[0]), e.joint_upper)
             for name, e in scene.info.entities.items()
@@ -92,7 +94,8 @@ class Layout:
         return float(qpos[address]) / upper
 
 
-def _robot_root(model: mujoco.MjModel, root: str) -> tuple[Literal["free", "planar"], int]:
+def _robot_root(model: mujoco.MjModel, root: str) -> tuple[Literal["free", "planar"], int] | None:
+    """Return how a robot's root moves and where its position stands; None for one that is fixed to the world."""
     body = model.body(root)
     first, count = int(body.jntadr[0]), int(body.jntnum[0])
     kinds = [int(model.jnt_type[first + i]) for i in range(count)]
@@ -103,10 +106,7 @@ def _robot_root(model: mujoco.MjModel, root: str) -> tuple[Literal["free", "plan
         return "free", int(model.jnt_qposadr[first])
     if kinds[:3] == [slide, slide, hinge]:
         return "planar", int(model.jnt_qposadr[first])
-    raise WorldError(
-        f"Robot root {root!r} must begin with a free joint or with slide x, slide y, hinge yaw; "
-        f"got joint types {kinds}."
-    )
+    return None
 
 
 def entity_of_body(scene: CompiledScene) -> Mapping[int, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from embodied_scenes.builders.bodies import add_camera, add_entity, add_places, add_room, add_wall
+from embodied_scenes.builders.bodies import add_camera, add_entity, add_places, add_room, add_wall, yaw_quat
 from embodied_scenes.builders.meaning import entity_infos
 from embodied_scenes.builders.presets import apply_preset
 from embodied_scenes.info import PlaceInfo, RobotInfo, RoomInfo, SceneInfo
@@ -30,11 +30,15 @@ class RobotMount:
       name: instance name; its bodies, joints and actuators get the prefix ``<name>/``.
       kind: robot kind, kept for :class:`RobotInfo`.
       mjcf: path of its model file.
+      pos_m: where a robot with a fixed root stands; leave it for roots that move.
+      yaw_rad: its heading.
     """
 
     name: str
     kind: str
     mjcf: Path
+    pos_m: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    yaw_rad: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +80,7 @@ def compile_scene(scene: SceneSpec, robots: Sequence[RobotMount] = ()) -> Compil
 def _digest(scene: SceneSpec, robots: Sequence[RobotMount]) -> str:
     text = hashlib.sha256(scene.model_dump_json().encode())
     for robot in robots:
-        text.update(f"{robot.name}:{robot.kind}:".encode() + robot.mjcf.read_bytes())
+        text.update(f"{robot.name}:{robot.kind}:{robot.pos_m}:{robot.yaw_rad}:".encode() + robot.mjcf.read_bytes())
     text.update(mujoco.__version__.encode())
     return text.hexdigest()
 
@@ -144,6 +148,6 @@ def _attach(spec: mujoco.MjSpec, robot: RobotMount) -> RobotInfo:
     if len(roots) != 1:
         raise SceneBuildError(f"Robot {robot.name!r}: its model must have one root body, got {len(roots)}.")
     root = f"{robot.name}/{roots[0].name}"
-    frame = spec.worldbody.add_frame()
+    frame = spec.worldbody.add_frame(pos=robot.pos_m, quat=yaw_quat(robot.yaw_rad))
     spec.attach(child, prefix=f"{robot.name}/", frame=frame)
     return RobotInfo(name=robot.name, kind=robot.kind, prefix=f"{robot.name}/", root=root)
