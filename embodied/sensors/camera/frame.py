@@ -66,7 +66,7 @@ class View:
         return float(2.0 * np.tan(np.radians(self.fovy_deg) / 2.0) / self.height_px)
 
     def rays_cam(self) -> Array:
-        """Return (height, width, 3) directions through the pixel centres, scaled so that a length of 1 is 1 m of depth."""
+        """Return (height, width, 3) directions through the pixel centres, scaled to 1 m of depth."""
         scale = self.pixel_scale
         x = (np.arange(self.width_px) + 0.5 - self.width_px / 2.0) * scale
         y = (self.height_px / 2.0 - np.arange(self.height_px) - 0.5) * scale

@@ -1,9 +1,8 @@
-"""The camera without GL and without numba: MuJoCo's ray caster and NumPy shading, the same arrays, some ten times slower."""
+"""The camera without GL and without numba: MuJoCo's ray caster and NumPy shading, the same arrays."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import mujoco
 import numpy as np
@@ -26,7 +25,7 @@ class RayCaster:
       table: its drawable geoms.
     """
 
-    def __init__(self, model: Any, table: GeomTable) -> None:
+    def __init__(self, model: mujoco.MjModel, table: GeomTable) -> None:
         self.table = table
         self._model = copy.copy(model)  # groups are changed below
         self._data = mujoco.MjData(self._model)
@@ -74,7 +73,8 @@ class RayCaster:
         solid = self.table.drawn & ~self._holds(np.asarray(origin_world_m, dtype=np.float64))
         self._model.geom_group[:] = np.where(solid, _SHOWN, _HIDDEN)
         rays = np.ascontiguousarray(directions_world, dtype=np.float64).reshape(-1)
-        mujoco.mj_multiRay(self._model, self._data, np.asarray(origin_world_m, dtype=np.float64), rays, groups, True, -1,
+        origin = np.asarray(origin_world_m, dtype=np.float64)
+        mujoco.mj_multiRay(self._model, self._data, origin, rays, groups, True, -1,
                            geom, distance, normal.reshape(-1), count, _FAR_M)  # fmt: skip
         missed = (geom < 0) | (distance < 0) | (distance >= _FAR_M)
         distance[missed] = np.inf

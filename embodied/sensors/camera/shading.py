@@ -12,7 +12,8 @@ from embodied.sensors.camera.frame import View
 
 Array = NDArray[np.float64]
 
-# Directions towards the lights (world, unit length to 1e-3) and their strengths. No shadows: they hide more than they tell at 128 px.
+# Directions towards the lights (world, unit length to 1e-3) and their strengths.
+# No shadows: they hide more than they tell at 128 px.
 KEY = (0.450, -0.350, 0.821)
 FILL = (-0.701, 0.584, 0.409)
 KEY_GAIN, FILL_GAIN, AMBIENT, HEMISPHERE = 0.42, 0.14, 0.42, 0.16

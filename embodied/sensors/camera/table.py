@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import mujoco
 
 Array = NDArray[np.float64]
 
@@ -22,7 +25,7 @@ class GeomTable:
     """Static arrays of the drawable geoms of one model.
 
     Attributes:
-      kind: (n,) geom type by MuJoCo's numbers; -1 for what is not drawn (alpha 0, group 3 and above, height field, SDF).
+      kind: (n,) geom type by MuJoCo's numbers; -1 for what is not drawn (alpha 0, group >= 3, height field, SDF).
       size_m: (n, 3) MuJoCo half sizes.
       bound_center_m: (n, 3) middle of the bounding box in the geom frame.
       bound_half_m: (n, 3) half extents of the bounding box in the geom frame (not used for planes).
@@ -62,7 +65,7 @@ class GeomTable:
         )
 
 
-def geom_rgba(model: Any) -> Array:
+def geom_rgba(model: mujoco.MjModel) -> Array:
     """Return (n, 4) colours as MuJoCo shows them: the material's where the geom keeps the default grey.
 
     Args:
@@ -76,7 +79,7 @@ def geom_rgba(model: Any) -> Array:
     return rgba
 
 
-def geom_table(model: Any) -> GeomTable:
+def geom_table(model: mujoco.MjModel) -> GeomTable:
     """Read the static arrays of a compiled MuJoCo model."""
     kind = np.array(model.geom_type, dtype=np.int32)
     rgba = geom_rgba(model)

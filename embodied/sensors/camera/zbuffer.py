@@ -45,25 +45,13 @@ def render(
     rot = np.ascontiguousarray(geom_rot_world, dtype=np.float64).reshape(-1, 9)
     cam = np.ascontiguousarray(view.pos_world_m, dtype=np.float64)
     rot_cam = np.ascontiguousarray(view.rot_world, dtype=np.float64)
-    scale = view.pixel_scale
-    _visible(table.kind, table.size_m, table.bound_center_m, table.bound_half_m, table.triangles_m, table.first_triangle,
-             table.num_triangles, pos, rot, cam, rot_cam, scale, depth, seg, triangle)  # fmt: skip
+    pose = (pos, rot, cam, rot_cam, view.pixel_scale)
+    bounds = (table.bound_center_m, table.bound_half_m)
+    meshes = (table.triangles_m, table.first_triangle, table.num_triangles)
+    _visible(table.kind, table.size_m, *bounds, *meshes, *pose, depth, seg, triangle)
     if colours:
-        shade_image(
-            table.kind,
-            table.size_m,
-            table.colour,
-            table.triangles_m,
-            pos,
-            rot,
-            cam,
-            rot_cam,
-            scale,
-            depth,
-            seg,
-            triangle,
-            rgb,
-        )
+        surfaces = (table.kind, table.size_m, table.colour, table.triangles_m)
+        shade_image(*surfaces, *pose, depth, seg, triangle, rgb)
     _open(depth)
     return Frame(rgb=rgb, depth_m=depth, segmentation=seg)
 

@@ -3,7 +3,7 @@
 Kernels compiled by numba: their arguments are arrays and numbers whose types the compiler infers.
 ``o`` is the camera in the geom's frame, ``m`` the camera axes (columns) in that frame, ``s`` the geom's half sizes.
 """
-# ruff: noqa: ANN001, ANN202, RUF046
+# ruff: noqa: ANN001, ANN201, ANN202, RUF046
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from embodied.sensors.camera.table import CAPSULE, CYLINDER, SPHERE
 
 @jit
 def draw_box(g, s, o, m, scale, j0, j1, i0, i1, depth, seg):
+    """Draw a box: three slabs, without branches so that the loop runs on vector units."""
     height, width = depth.shape
     for i in range(i0, i1):
         y = (0.5 * height - i - 0.5) * scale
@@ -44,6 +45,7 @@ def draw_box(g, s, o, m, scale, j0, j1, i0, i1, depth, seg):
 
 @jit
 def draw_plane(g, s, o, m, scale, depth, seg):
+    """Draw a plane, seen from its upper side only."""
     height, width = depth.shape
     if o[2] <= 0.0:  # seen from behind: planes have one side
         return
@@ -79,7 +81,7 @@ def _enter(kind, s, ox, oy, oz, dx, dy, dz):
     """Ray parameter where a ray enters a round geom; ``NONE`` when it misses."""
     if kind == SPHERE:
         return _enter_sphere(ox, oy, oz, dx, dy, dz, s[0])
-    if kind == CAPSULE or kind == CYLINDER:
+    if kind in (CAPSULE, CYLINDER):
         a = dx * dx + dy * dy
         a = a if a > 1e-18 else 1e-18
         f = (ox * dx + oy * dy) / a
@@ -106,6 +108,7 @@ def _enter(kind, s, ox, oy, oz, dx, dy, dz):
 
 @jit
 def draw_round(g, kind, s, o, m, scale, j0, j1, i0, i1, depth, seg):
+    """Draw a sphere, ellipsoid, capsule or cylinder."""
     height, width = depth.shape
     for i in range(i0, i1):
         y = (0.5 * height - i - 0.5) * scale
@@ -120,6 +123,7 @@ def draw_round(g, kind, s, o, m, scale, j0, j1, i0, i1, depth, seg):
 
 @jit
 def draw_mesh(g, tris, first, count, pos, rot, cam, rot_cam, scale, depth, seg, triangle):
+    """Draw ``count`` triangles of a mesh and note which one is seen."""
     height, width = depth.shape
     v = np.empty((3, 3))
     for k in range(first, first + count):

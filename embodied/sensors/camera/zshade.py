@@ -1,5 +1,5 @@
 """Colours of the z-buffer's image: the formulas of ``shading`` in compiled form."""
-# ruff: noqa: ANN001, ANN202, RUF046
+# ruff: noqa: ANN001, ANN201, ANN202, RUF046
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def _normal(kind, s, x, y, z):
 
 @jit
 def shade_image(kind, size, colour, tris, pos, rot, cam, rot_cam, scale, depth, seg, triangle, rgb):
+    """Fill ``rgb`` from what ``depth``, ``seg`` and ``triangle`` say is seen."""
     height, width = depth.shape
     n = np.empty(3)
     p = np.empty(3)
