@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from embodied.errors import MissingExtraError, RobotError, require
+from embodied.errors import RobotError, nearest_hint, require
 from embodied.robots.base import RobotSpec
 from embodied_controllers.contract import ActionSpec, ObservationSpec
 from embodied_scenes.resolve import SceneBuildError
@@ -79,31 +80,21 @@ def from_menagerie(name: str, *, dt_ctrl_s: float = 0.02) -> RobotSpec:
     root = os.environ.get("MENAGERIE_ROOT")
     if root and (Path(root) / name).is_dir():
         return from_mjcf(_main_file(Path(root) / name), kind=name, dt_ctrl_s=dt_ctrl_s)
-    module = require("mujoco_menagerie", "menagerie")
+    menagerie: Any = require("mujoco_menagerie", "menagerie")
     try:
-        folder = _download(module, name)
-    except MissingExtraError:
-        raise
-    except Exception as error:  # the package raises whatever its transport does
+        robot = menagerie.get(name)
+        path = Path(robot.xml(robot.default_model))
+    except menagerie.UnknownRobotError as error:
+        raise RobotError(f"The Menagerie has no model {name!r}. {nearest_hint(name, menagerie.names())}") from error
+    except menagerie.MenagerieError as error:
         raise RobotError(
-            f"Menagerie model {name!r} could not be had: {type(error).__name__}: {error}. It is downloaded on first "
-            "use; connect to a network once, or set MENAGERIE_ROOT to a folder that holds a copy."
+            f"Menagerie model {name!r} could not be had: {error}. It is downloaded on first use; connect to a network "
+            "once, or set MENAGERIE_ROOT to a folder that holds a copy."
         ) from error
-    return from_mjcf(_main_file(folder), kind=name, dt_ctrl_s=dt_ctrl_s)
-
-
-def _download(module: object, name: str) -> Path:
-    for attribute in ("get_path", "get_model_path", "path", "download"):
-        function = getattr(module, attribute, None)
-        if callable(function):
-            return Path(str(function(name)))
-    known = [a for a in dir(module) if not a.startswith("_")]
-    raise RobotError(f"mujoco-menagerie has none of the functions this project knows; it has {known}.")
+    return from_mjcf(path, kind=name, dt_ctrl_s=dt_ctrl_s)
 
 
 def _main_file(folder: Path) -> Path:
-    if folder.is_file():
-        return folder
     files = sorted(f for f in folder.glob("*.xml") if "scene" not in f.stem and "mjx" not in f.stem)
     if not files:
         raise RobotError(f"{folder} holds no robot file (*.xml).")
