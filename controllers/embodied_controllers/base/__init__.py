@@ -1,0 +1,1 @@
+"""Moving a differential-drive base: grid paths, path following, straight moves."""
