@@ -48,6 +48,20 @@ class ButtonInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SolidInfo:
+    """The box around one colliding geom, in the frame of its body; what a robot must not reach through.
+
+    Attributes:
+      rot_body: (3, 3) axes of the box, columns in the body frame.
+    """
+
+    body: str
+    center_body_m: Array
+    rot_body: Array
+    half_size_m: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EntityInfo:
     """One entity of a compiled scene.
 
@@ -62,6 +76,7 @@ class EntityInfo:
       joint_part: name of the body that the joint moves.
       half_size_m: half extents of the axis-aligned box around its geoms in the root frame, at joint zero.
       box_center_m: middle of that box in the root frame.
+      solids: boxes around its colliding geoms, one each.
     """
 
     name: str
@@ -84,6 +99,7 @@ class EntityInfo:
     mass_kg: float
     label: str | None
     properties: frozenset[str]
+    solids: tuple[SolidInfo, ...] = ()
 
     @property
     def openable(self) -> bool:

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 
 from embodied_scenes.builders.bodies import body_name
-from embodied_scenes.info import ButtonInfo, EntityInfo, HandleInfo, RegionInfo
+from embodied_scenes.info import ButtonInfo, EntityInfo, HandleInfo, RegionInfo, SolidInfo
 from embodied_scenes.spec import EntityModel, EntitySpec, PartSpec, RoomSpec, SceneSpec
 
 
@@ -80,7 +80,25 @@ def _entity_info(entity: EntitySpec, spec: EntityModel, model: mujoco.MjModel, d
         mass_kg=float(sum(model.body_mass[model.body(b).id] for b in bodies)),
         label=spec.label,
         properties=frozenset(entity.properties) | _derived(spec, entity, joint_part),
+        solids=tuple(s for b in names.values() for s in _solids(b, model)),
     )
+
+
+def _solids(body: str, model: mujoco.MjModel) -> list[SolidInfo]:
+    """Return the boxes around the colliding geoms of one body, in its frame."""
+    index = model.body(body).id
+    first = int(model.body_geomadr[index])
+    found = []
+    for geom in range(first, first + int(model.body_geomnum[index])):
+        if model.geom_contype[geom] or model.geom_conaffinity[geom]:
+            rot = np.zeros(9)
+            mujoco.mju_quat2Mat(rot, model.geom_quat[geom])
+            rot = rot.reshape(3, 3)
+            center = model.geom_pos[geom] + rot @ model.geom_aabb[geom, :3]
+            found.append(
+                SolidInfo(body=body, center_body_m=center, rot_body=rot, half_size_m=model.geom_aabb[geom, 3:].copy())
+            )
+    return found
 
 
 def _derived(spec: EntityModel, entity: EntitySpec, joint_part: PartSpec | None) -> frozenset[str]:
