@@ -66,5 +66,7 @@ class Figure:
         """Compute ``holds``."""
         met = holds(self.value, self.target)
         if self.holds is not None and self.holds != met:
-            raise StudyError(f"Figure {self.name!r}: {self.value} against {self.target!r} cannot be holds={self.holds}.")
+            raise StudyError(
+                f"Figure {self.name!r}: {self.value} against {self.target!r} cannot be holds={self.holds}."
+            )
         object.__setattr__(self, "holds", met)
