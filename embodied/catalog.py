@@ -25,9 +25,16 @@ CONTROLLERS: Registry[type] = Registry("controllers")
 WORLDS: Registry[Callable[..., World]] = Registry("worlds")
 
 WORLDS.add("mujoco", "embodied.worlds.mujoco:MujocoWorld", summary="MuJoCo physics, the reference", tags=("physics",))
-WORLDS.add("pybullet", "embodied.worlds.pybullet:PybulletWorld", summary="Bullet physics on the same model", tags=("physics",))
+WORLDS.add(
+    "pybullet", "embodied.worlds.pybullet:PybulletWorld", summary="Bullet physics on the same model", tags=("physics",)
+)
 WORLDS.add("symbolic", "embodied.worlds.symbolic:SymbolicWorld", summary="facts alone, thousands of decisions a second")
 
-REGISTRIES = {
-    r.kind: r for r in (SCENES, ROBOTS, TASKS, SKILLS, PLANNERS, CONTROLLERS, WORLDS)
-}
+PLANNERS.add(
+    "oracle", "embodied.planners.search.oracle:OraclePlanner", summary="search on the truth", tags=("privileged",)
+)
+PLANNERS.add("scripted", "embodied.planners.rules.scripted:ScriptedPlanner", summary="rules on the belief, no model")
+PLANNERS.add("random", "embodied.planners.simple:RandomPlanner", summary="any call that may start", tags=("floor",))
+PLANNERS.add("noop", "embodied.planners.simple:NoopPlanner", summary="waits", tags=("floor",))
+
+REGISTRIES = {r.kind: r for r in (SCENES, ROBOTS, TASKS, SKILLS, PLANNERS, CONTROLLERS, WORLDS)}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from embodied.graph.facts import Fact, Graph, Node, fact
-from embodied.planners.contract import Budget, PlannerView, Step
+from embodied.planners.contract import Budget, Planner, PlannerView, Step
 from embodied.skills.contract import SUCCESS, Parameter, Skill, SkillCall, SkillContext, SkillRun, Unmet
 from embodied.tasks.contract import AgentSpec, Task
 from embodied.tasks.goal import Goal
@@ -199,7 +199,9 @@ def household(things: int = 12, *, agents: tuple[str, ...] = ("robot_0",), seed:
     return Graph(nodes, frozenset(facts))
 
 
-def task_of(goal: Goal, *, agents: tuple[str, ...] = ("robot_0",), instruction: str = "tidy up", **more: object) -> Task:
+def task_of(
+    goal: Goal, *, agents: tuple[str, ...] = ("robot_0",), instruction: str = "tidy up", **more: object
+) -> Task:
     specs = tuple(AgentSpec(name=a, robot="test/robot@1", pos_m=(0.0, 0.0, 0.0)) for a in agents)
     return Task(
         id="test/task@1",
@@ -240,12 +242,15 @@ def view_of(
     )
 
 
-def run_symbolically(planner: object, graph: Graph, skills: dict[str, Skill], task: Task, limit: int = 60) -> tuple[Graph, list[SkillCall]]:
+def run_symbolically(
+    planner: Planner, graph: Graph, skills: dict[str, Skill], task: Task, limit: int = 60
+) -> tuple[Graph, list[SkillCall]]:
     """Let a planner act until it says done or abstains; every call must be allowed and succeeds."""
     memory: list[Step] = []
     ran: list[SkillCall] = []
     for _ in range(limit):
-        plan = planner.act(view_of(graph, skills, task=task, truth=graph if planner.privileged else None, memory=tuple(memory)))  # type: ignore[attr-defined]
+        truth = graph if planner.privileged else None
+        plan = planner.act(view_of(graph, skills, task=task, truth=truth, memory=tuple(memory)))
         for call in plan.calls:
             assert not skills[call.skill].unmet(graph, "robot_0", call), call
             graph = graph.changed(*skills[call.skill].effects(graph, "robot_0", call))

@@ -1,0 +1,1 @@
+"""Rules instead of a model: an honest offline baseline. See the folder's README."""
