@@ -1,0 +1,56 @@
+"""Open containers that things are put into from above."""
+
+from __future__ import annotations
+
+from embodied_scenes.models.parts import OAK, Rgb, box
+from embodied_scenes.spec import EntityModel, PartSpec, RegionSpec
+
+
+def open_box(
+    depth: float = 0.34,
+    width: float = 0.34,
+    height: float = 0.36,
+    wall: float = 0.015,
+    raised: float = 0.0,
+    color: Rgb = (0.45, 0.47, 0.50),
+) -> EntityModel:
+    """Box without a lid; origin on the ground.
+
+    Args:
+      raised: height of a solid foot under the box's floor; it brings the opening within an arm's reach.
+    """
+    floor_z = raised + wall
+    tall = height - raised
+    mid_z = raised + tall / 2
+    geoms = [
+        box((depth, width, wall), (0, 0, raised + wall / 2), color),
+        *(box((depth, wall, tall), (0, s * (width - wall) / 2, mid_z), color) for s in (1.0, -1.0)),
+        *(box((wall, width - 2 * wall, tall), (s * (depth - wall) / 2, 0, mid_z), color) for s in (1.0, -1.0)),
+    ]
+    if raised > 0.0:
+        foot: Rgb = (0.6 * color[0], 0.6 * color[1], 0.6 * color[2])
+        geoms.append(box((depth - 0.04, width - 0.04, raised), (0, 0, raised / 2), foot))
+    room = RegionSpec(
+        name="inside",
+        kind="interior",
+        center_m=(0.0, 0.0, (floor_z + height) / 2),
+        half_size_m=(depth / 2 - wall, width / 2 - wall, (height - floor_z) / 2),
+    )
+    return EntityModel(parts=(PartSpec(geoms=tuple(geoms)),), regions=(room,))
+
+
+def trash_can(color: Rgb = (0.32, 0.36, 0.40)) -> EntityModel:
+    """Open bin on the floor, opening at 0.55 m."""
+    return open_box(depth=0.32, width=0.32, height=0.55, raised=0.25, color=color)
+
+
+def laundry_basket(color: Rgb = (0.85, 0.75, 0.85)) -> EntityModel:
+    """Wide open basket on the floor, opening at 0.55 m."""
+    return open_box(depth=0.40, width=0.50, height=0.55, raised=0.25, color=color)
+
+
+def basket(
+    depth: float = 0.26, width: float = 0.34, height: float = 0.14, color: Rgb = OAK
+) -> EntityModel:
+    """Low basket or tray that stands on furniture."""
+    return open_box(depth=depth, width=width, height=height, color=color)
