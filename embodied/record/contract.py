@@ -26,7 +26,8 @@ class FactChange:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """Something that happened: ``decision``, ``skill_start``, ``skill_end``, ``message``, ``rejected``, ``collision``,
-    ``planner_failure``, ``weld_assist``, ``end`` …, with a JSON payload."""
+    ``planner_failure``, ``weld_assist``, ``end`` …, with a JSON payload.
+    """
 
     time_s: float
     kind: str
