@@ -25,8 +25,10 @@ class FactChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened: ``decision``, ``skill_start``, ``skill_end``, ``message``, ``rejected``, ``collision``,
-    ``planner_failure``, ``weld_assist``, ``end`` …, with a JSON payload.
+    """Something that happened, with a JSON payload.
+
+    Kinds: ``decision``, ``skill_start``, ``skill_end``, ``message``, ``rejected``, ``collision``, ``planner_failure``,
+    ``weld_assist``, ``end`` and others.
     """
 
     time_s: float

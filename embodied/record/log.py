@@ -41,7 +41,9 @@ class McapLogWriter:
         self._stream = self._part.open("wb")
         self._writer = Writer(self._stream, chunk_size=_CHUNK_BYTES, compression=CompressionType.ZSTD)
         self._writer.start(profile="", library=wire.FORMAT)
-        self._writer.add_metadata(wire.META_RECORD, {"format": wire.FORMAT, "json": encoded})
+        self._writer.add_metadata(
+            wire.META_RECORD, {"format": wire.FORMAT, "json": encoded, "sha256": wire.digest(encoded)}
+        )
         self._vector = self._writer.register_schema(wire.VECTOR_SCHEMA, "protobuf", wire.vector_descriptor())
         facts = self._writer.register_schema(wire.FACTS_SCHEMA, "jsonschema", wire.encode_json(wire.FACTS_JSON_SCHEMA))
         event = self._writer.register_schema(wire.EVENT_SCHEMA, "jsonschema", wire.encode_json(wire.EVENT_JSON_SCHEMA))

@@ -36,7 +36,7 @@ def read_log(path: Path | str) -> EpisodeLog:
     try:
         with path.open("rb") as stream:
             return _read(stream, path)
-    except (McapError, struct.error, ValueError, KeyError, IndexError, OverflowError, EOFError) as error:
+    except (McapError, struct.error, ValueError, KeyError, IndexError, OverflowError, OSError, EOFError) as error:
         raise LogError(
             f"The log {path.name} ({size} bytes) is damaged: {type(error).__name__}: {error}. Run the episode again."
         ) from error
@@ -115,7 +115,10 @@ def _meta(reader: SeekingReader, path: Path) -> dict[str, Any]:
                     f"The log {path.name} has the format {version!r}, this version reads {wire.FORMAT!r}. "
                     "Read it with the version of embodied-stack that wrote it."
                 )
-            return json.loads(record.metadata["json"])
+            text = record.metadata["json"]
+            if wire.digest(text) != record.metadata["sha256"]:
+                raise LogError(f"The log {path.name} is damaged: its metadata does not match its digest.")
+            return json.loads(text)
     raise LogError(f"{path.name} is an MCAP file of another program: it has no {wire.META_RECORD!r} metadata.")
 
 

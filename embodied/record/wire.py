@@ -7,6 +7,7 @@ schema in the file; floats keep every bit. Facts and events are JSON with sorted
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import struct
@@ -131,6 +132,11 @@ def plain(value: Any) -> Any:  # noqa: ANN401
         f"An event holds a {type(value).__name__}, which JSON does not know: {value!r}. "
         "Put numbers, strings, booleans, lists and mappings into payloads."
     )
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 of a text; MCAP checks the sums of its chunks, but not of its metadata."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _varint(value: int) -> bytes:

@@ -136,17 +136,16 @@ def test_a_flipped_byte_never_goes_unseen_in_the_data(tmp_path):
     whole = path.read_bytes()
     good = read_log(path)
     caught = 0
-    for position in np.linspace(len(whole) * 0.02, len(whole) * 0.98, 40).astype(int):
+    for position in np.linspace(8, len(whole) - 9, 60).astype(int):
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 0xFF]) + whole[position + 1 :])
         try:
             read = read_log(path)
-        except LogError as error:
-            assert "damaged" in str(error)
+        except LogError:
             caught += 1
         else:  # the byte belonged to an index that serves other tools
             np.testing.assert_array_equal(read.qpos, good.qpos)
             assert (read.meta, read.events, read.changes) == (good.meta, good.events, good.changes)
-    assert caught >= 30
+    assert caught >= 45
     path.write_bytes(whole)
     np.testing.assert_array_equal(read_log(path).qpos, good.qpos)
 
