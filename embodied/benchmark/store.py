@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -188,9 +188,9 @@ class RunFolder:
         except (FileNotFoundError, ValueError):
             return {}
 
-    def rewrite(self, results: Sequence[Mapping[str, Any]] | Any) -> None:
+    def rewrite(self, results: Iterable[Mapping[str, Any]]) -> None:
         """Write all results in the order of the suite, whatever order they finished in."""
-        rows = sorted(results, key=lambda r: r["key"])
+        rows = sorted(results, key=_place)
         write_atomic(self._results, "".join(dump(r) + "\n" for r in rows))
 
     def _read_lines(self) -> dict[str, dict[str, Any]]:
@@ -212,4 +212,10 @@ class RunFolder:
 
     def results(self) -> list[dict[str, Any]]:
         """Return all results in the order of the suite."""
-        return sorted(self._read_lines().values(), key=lambda r: r["key"])
+        return sorted(self._read_lines().values(), key=_place)
+
+
+def _place(result: Mapping[str, Any]) -> tuple[int, str]:
+    """Return the place of a result in its suite, which its key begins with."""
+    key = str(result["key"])
+    return int(key.partition("-")[0]), key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -46,7 +47,7 @@ def run(
         episodes=episodes,
         workers=workers,
         world=world,
-        out=out or Path("out") / f"{suite}-{planner.replace(':', '-').replace('/', '-')}-{world}-{seed}",
+        out=out or Path("out") / re.sub(r"[^\w.]+", "-", f"{suite}-{planner}-{world}-{seed}"),
         seed=seed,
         timeout_s=timeout_s,
         use_ray=ray,
