@@ -37,4 +37,11 @@ PLANNERS.add("scripted", "embodied.planners.rules.scripted:ScriptedPlanner", sum
 PLANNERS.add("random", "embodied.planners.simple:RandomPlanner", summary="any call that may start", tags=("floor",))
 PLANNERS.add("noop", "embodied.planners.simple:NoopPlanner", summary="waits", tags=("floor",))
 
+SCENES.add(
+    "household/flat@1",
+    "embodied_scenes.household:flat",
+    summary="kitchen, living room and bedroom; fridge, oven, cabinets, drawers, 35 movable things",
+    tags=("household",),
+)
+
 REGISTRIES = {r.kind: r for r in (SCENES, ROBOTS, TASKS, SKILLS, PLANNERS, CONTROLLERS, WORLDS)}

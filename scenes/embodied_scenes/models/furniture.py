@@ -140,8 +140,8 @@ def stool(size: float = 0.40, height: float = 0.50, color: Rgb = OAK) -> EntityM
 
 
 def _device(geoms: tuple[GeomSpec, ...], x_m: float, z_m: float) -> EntityModel:
-    """Box-like device with a red button on its front face."""
-    button = ButtonSpec(part="body", pos_m=(x_m, 0.0, z_m), outward=(1.0, 0.0, 0.0))
+    """Box-like device with a red button on its front face at ``x_m``; its cap, one travel to each side, clears the face."""
+    button = ButtonSpec(part="body", pos_m=(x_m + 0.021, 0.0, z_m), outward=(1.0, 0.0, 0.0), travel_m=0.01)
     return EntityModel(parts=(PartSpec(geoms=geoms),), buttons=(button,))
 
 
