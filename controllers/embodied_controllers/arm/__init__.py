@@ -1,0 +1,1 @@
+"""Arms: serial chains, inverse kinematics, joint trajectories, joint impedance."""

@@ -1,0 +1,1 @@
+"""Grippers: closing with a set force."""
