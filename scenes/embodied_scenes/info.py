@@ -52,10 +52,12 @@ class SolidInfo:
     """The box around one colliding geom, in the frame of its body; what a robot must not reach through.
 
     Attributes:
+      shape: ``box``, ``cylinder``, ``sphere``, ``capsule`` or ``ellipsoid``.
       rot_body: (3, 3) axes of the box, columns in the body frame.
     """
 
     body: str
+    shape: str
     center_body_m: Array
     rot_body: Array
     half_size_m: Array

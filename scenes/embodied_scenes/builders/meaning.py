@@ -11,6 +11,8 @@ from embodied_scenes.builders.bodies import body_name
 from embodied_scenes.info import ButtonInfo, EntityInfo, HandleInfo, RegionInfo, SolidInfo
 from embodied_scenes.spec import EntityModel, EntitySpec, PartSpec, RoomSpec, SceneSpec
 
+_SHAPES = {int(getattr(mujoco.mjtGeom, f"mjGEOM_{n.upper()}")): n for n in ("cylinder", "sphere", "capsule", "ellipsoid")}
+
 
 def entity_infos(scene: SceneSpec, models: Mapping[str, EntityModel], model: mujoco.MjModel) -> dict[str, EntityInfo]:
     """Return the meaning of every entity, floors of rooms included."""
@@ -96,7 +98,13 @@ def _solids(body: str, model: mujoco.MjModel) -> list[SolidInfo]:
             rot = rot.reshape(3, 3)
             center = model.geom_pos[geom] + rot @ model.geom_aabb[geom, :3]
             found.append(
-                SolidInfo(body=body, center_body_m=center, rot_body=rot, half_size_m=model.geom_aabb[geom, 3:].copy())
+                SolidInfo(
+                    body=body,
+                    shape=_SHAPES.get(int(model.geom_type[geom]), "box"),
+                    center_body_m=center,
+                    rot_body=rot,
+                    half_size_m=model.geom_aabb[geom, 3:].copy(),
+                )
             )
     return found
 
