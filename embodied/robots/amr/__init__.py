@@ -1,0 +1,1 @@
+"""Autonomous mobile robot with a lifting deck."""

@@ -1,0 +1,1 @@
+"""Warehouse halls from path-finding maps."""
