@@ -44,4 +44,15 @@ SCENES.add(
     tags=("household",),
 )
 
+SCENES.add(
+    "drones/yard@1", "embodied_scenes.drones.yard:yard", summary="tower, gates, pads and wind", tags=("drones",)
+)
+ROBOTS.add("quadrotor", "embodied.robots.quadrotor.spec:QUADROTOR", summary="Crazyflie 2.1", tags=("drones",))
+CONTROLLERS.add(
+    "quadrotor",
+    "embodied_controllers.quadrotor.controller:FlightController",
+    summary="position, attitude, body rates, mixer with lag compensation",
+    tags=("drones",),
+)
+
 REGISTRIES = {r.kind: r for r in (SCENES, ROBOTS, TASKS, SKILLS, PLANNERS, CONTROLLERS, WORLDS)}

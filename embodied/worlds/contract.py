@@ -152,6 +152,11 @@ class PhysicsWorld(World, Protocol):
         ...
 
     @property
+    def qfrc_applied(self) -> Array:
+        """(num_envs, nv) generalised forces from outside (wind), held until written again, a live view."""
+        ...
+
+    @property
     def body_pos_world_m(self) -> Array:
         """(num_envs, nbody, 3) origins of the body frames at the present state."""
         ...

@@ -54,6 +54,7 @@ class MujocoWorld(PhysicsBase):
     def _bind(self) -> None:
         data = self.data
         self._qpos, self._qvel, self._ctrl = data.qpos[None], data.qvel[None], data.ctrl[None]
+        self._qfrc_applied = data.qfrc_applied[None]
         self._xpos, self._xquat = data.xpos[None], data.xquat[None]
         self._geom_xpos, self._geom_xmat = data.geom_xpos[None], data.geom_xmat[None]
         self._site_xpos, self._site_xmat = data.site_xpos[None], data.site_xmat[None]
@@ -74,6 +75,11 @@ class MujocoWorld(PhysicsBase):
     def ctrl(self) -> Array:
         """(1, nu) live view."""
         return self._ctrl
+
+    @property
+    def qfrc_applied(self) -> Array:
+        """(1, nv) live view."""
+        return self._qfrc_applied
 
     @property
     def body_pos_world_m(self) -> Array:
@@ -237,6 +243,11 @@ class MujocoBatchWorld(PhysicsBase):
     def ctrl(self) -> Array:
         """(num_envs, nu) live view."""
         return self.batch.bind("ctrl")
+
+    @property
+    def qfrc_applied(self) -> Array:
+        """(num_envs, nv) live view."""
+        return self.batch.bind("qfrc_applied")
 
     @property
     def body_pos_world_m(self) -> Array:

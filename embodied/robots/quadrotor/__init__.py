@@ -1,0 +1,1 @@
+"""The Crazyflie 2.1 quadrotor."""
