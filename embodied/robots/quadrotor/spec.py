@@ -40,6 +40,7 @@ QUADROTOR = RobotSpec(
         cameras=(FRONT_CAMERA, "down_cam"),
         rate_hz=250.0,
     ),
+    root="free",
     dt_ctrl_s=0.004,
     radius_m=0.07,
     height_m=0.0145,
