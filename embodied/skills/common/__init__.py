@@ -1,0 +1,1 @@
+"""Skills of every robot: talking, waiting, ending."""
