@@ -44,9 +44,7 @@ SCENES.add(
     tags=("household",),
 )
 
-SCENES.add(
-    "drones/yard@1", "embodied_scenes.drones.yard:yard", summary="tower, gates, pads and wind", tags=("drones",)
-)
+SCENES.add("drones/yard@1", "embodied_scenes.drones.yard:yard", summary="tower, gates, pads and wind", tags=("drones",))
 ROBOTS.add("quadrotor", "embodied.robots.quadrotor.spec:QUADROTOR", summary="Crazyflie 2.1", tags=("drones",))
 CONTROLLERS.add(
     "quadrotor",
@@ -54,5 +52,26 @@ CONTROLLERS.add(
     summary="position, attitude, body rates, mixer with lag compensation",
     tags=("drones",),
 )
+
+SKILLS.add("take_off", "embodied.skills.drones.basic:TAKE_OFF", summary="climb to a height", tags=("drones",))
+SKILLS.add("fly_to", "embodied.skills.drones.basic:FLY_TO", summary="fly to a place", tags=("drones",))
+SKILLS.add("land", "embodied.skills.drones.basic:LAND", summary="land on the pad below", tags=("drones",))
+SKILLS.add(
+    "inspect", "embodied.skills.drones.inspect:INSPECT", summary="look at a target and prove it", tags=("drones",)
+)
+TASKS.add(
+    "drones/inspect@1",
+    "embodied.tasks.drones.inspect:INSPECT",
+    summary="inspect panels, land on a pad",
+    tags=("drones",),
+)
+
+SKILLS.add("message", "embodied.skills.common.talk:MESSAGE", summary="say something to another agent", tags=("any",))
+SKILLS.add("ask", "embodied.skills.common.talk:ASK", summary="ask the user", tags=("any",))
+SKILLS.add("wait", "embodied.skills.common.stay:WAIT", summary="keep still for some seconds", tags=("any",))
+SKILLS.add("done", "embodied.skills.common.stay:DONE", summary="say that the goal is reached", tags=("any",))
+SKILLS.add("abstain", "embodied.skills.common.stay:ABSTAIN", summary="say that it cannot be done", tags=("any",))
+SKILLS.add("go_to", "embodied.skills.household.go_to:GO_TO", summary="drive to something", tags=("household",))
+SKILLS.add("look", "embodied.skills.household.look:LOOK", summary="turn to something and look", tags=("household",))
 
 REGISTRIES = {r.kind: r for r in (SCENES, ROBOTS, TASKS, SKILLS, PLANNERS, CONTROLLERS, WORLDS)}

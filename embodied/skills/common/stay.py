@@ -116,3 +116,6 @@ def _seconds(value: object) -> float:
     if not is_number or not math.isfinite(float(value)) or not 0.0 <= float(value) <= MAX_WAIT_S:  # type: ignore[arg-type]
         raise SkillError(f"wait: duration_s must be a number of seconds from 0 to {MAX_WAIT_S:g}, got {value!r}.")
     return float(value)  # type: ignore[arg-type]
+
+
+WAIT, DONE, ABSTAIN = WaitSkill(), DoneSkill(), AbstainSkill()

@@ -139,3 +139,6 @@ class AskSkill(Skill):
         """Asking takes a moment."""
         del graph, agent, call
         return 1.0
+
+
+MESSAGE, ASK = MessageSkill(), AskSkill()

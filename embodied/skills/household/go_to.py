@@ -162,3 +162,6 @@ def _room_of(graph: Graph, target: str) -> str | None:
         return f.args[1]
     support = graph.support_of(target)
     return _room_of(graph, support.args[1]) if support is not None and support.args[1] != target else None
+
+
+GO_TO = GoToSkill()

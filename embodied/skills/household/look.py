@@ -137,3 +137,6 @@ def _point(ctx: SkillContext, target: str) -> np.ndarray | None:
     info = ctx.view.info.entities.get(target)
     height = 0.0 if info is None else float(info.box_center_m[2])
     return pose.pos_world_m + np.array([0.0, 0.0, height])
+
+
+LOOK = LookSkill()

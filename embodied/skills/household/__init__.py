@@ -1,0 +1,1 @@
+"""Skills of the mobile manipulator in a house."""
