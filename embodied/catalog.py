@@ -57,12 +57,12 @@ SKILLS.add("take_off", "embodied.skills.drones.basic:TAKE_OFF", summary="climb t
 SKILLS.add("fly_to", "embodied.skills.drones.basic:FLY_TO", summary="fly to a place", tags=("drones",))
 SKILLS.add("land", "embodied.skills.drones.basic:LAND", summary="land on the pad below", tags=("drones",))
 SKILLS.add(
-    "inspect", "embodied.skills.drones.inspect:INSPECT", summary="look at a target and prove it", tags=("drones",)
+    "inspect", "embodied.skills.drones.inspect:INSPECT", summary="look at a target", tags=("drones",)
 )
 TASKS.add(
     "drones/inspect@1",
     "embodied.tasks.drones.inspect:INSPECT",
-    summary="inspect panels, land on a pad",
+    summary="inspect panels, then land",
     tags=("drones",),
 )
 

@@ -10,7 +10,6 @@ from embodied_scenes.spec import (
     GeomSpec,
     PartSpec,
     PlaceSpec,
-    RegionSpec,
     Vec3,
     Vec4,
 )
@@ -26,9 +25,8 @@ PAD_HEIGHT_M = 0.02
 def _entity(
     name: str, category: str, pos_m: Vec3, geoms: list[GeomSpec], yaw_rad: float = 0.0, **more: object
 ) -> EntitySpec:
-    regions = more.pop("regions", ())
     label = more.pop("label", None)
-    model = EntityModel.model_validate({"parts": [PartSpec(geoms=tuple(geoms))], "regions": regions, "label": label})
+    model = EntityModel.model_validate({"parts": [PartSpec(geoms=tuple(geoms))], "label": label})
     return EntitySpec.model_validate(
         {
             "name": name,
@@ -99,14 +97,7 @@ def gate(
         ]
         leg = max(z - reach - bar, 0.02) / 2
         geoms.append(_geom("box", (0.035, 0.035, leg), (0, side * reach, leg), METAL))
-    region = RegionSpec(
-        name="opening",
-        kind="interior",
-        center_m=(0, 0, z),
-        half_size_m=(bar, half_opening_m, half_opening_m),
-        approach=(1, 0, 0),
-    )
-    entity = _entity(f"{name}_frame", "gate", (x, y, 0.0), geoms, yaw_rad, regions=(region,))
+    entity = _entity(f"{name}_frame", "gate", (x, y, 0.0), geoms, yaw_rad)
     return entity, PlaceSpec(name=name, category="waypoint", pos_m=pos_m, yaw_rad=yaw_rad, room="yard")
 
 
