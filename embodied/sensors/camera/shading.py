@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 # No shadows: they hide more than they tell at 128 px.
 KEY = (0.450, -0.350, 0.821)
 FILL = (-0.701, 0.584, 0.409)
-KEY_GAIN, FILL_GAIN, AMBIENT, HEMISPHERE = 0.42, 0.14, 0.42, 0.16
+KEY_GAIN, FILL_GAIN, AMBIENT, HEMISPHERE = 0.38, 0.16, 0.50, 0.14
 CHECKER_M, CHECKER_DARK = 1.0, 0.90
 SKY_LOW, SKY_HIGH = (214.0, 220.0, 226.0), (126.0, 160.0, 204.0)
 # A pixel whose right or lower neighbour shows another geom this much nearer or farther (ratio of depths) is darkened.
