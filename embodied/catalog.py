@@ -34,6 +34,9 @@ PLANNERS.add(
     "oracle", "embodied.planners.search.oracle:OraclePlanner", summary="search on the truth", tags=("privileged",)
 )
 PLANNERS.add("scripted", "embodied.planners.rules.scripted:ScriptedPlanner", summary="rules on the belief, no model")
+PLANNERS.add(
+    "openai", "embodied.planners.openai.planner:OpenAiPlanner", summary="openai:MODEL, any such server", tags=("model",)
+)
 PLANNERS.add("random", "embodied.planners.simple:RandomPlanner", summary="any call that may start", tags=("floor",))
 PLANNERS.add("noop", "embodied.planners.simple:NoopPlanner", summary="waits", tags=("floor",))
 
