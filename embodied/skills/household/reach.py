@@ -1,0 +1,293 @@
+"""Where to stand and how to move the arm so that the tool runs along a path: search over base, torso, elbow and grasp.
+
+Closed-form inverse kinematics makes the search a few array operations: all combinations are solved at once, the best are
+checked against the obstacles along their whole way, from the carry posture to the target and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from embodied.robots.mobile_manipulator.kinematics import (
+    ARM_LIMIT_RAD,
+    FORE_M,
+    MOUNT_M,
+    SHOULDER_M,
+    TOOL_M,
+    TORSO_MAX_M,
+    UPPER_M,
+    arm_geometry,
+)
+from embodied.robots.mobile_manipulator.spec import CARRY_ARM_RAD, CARRY_TORSO_M
+from embodied.skills.household.grasping import ToolPath
+from embodied.skills.household.obstacles import Boxes, hits
+from embodied_controllers.rotation import rot_z
+
+Array = NDArray[np.float64]
+
+_GEOMETRY = arm_geometry()
+_TORSO_M = np.linspace(0.0, TORSO_MAX_M, 7)
+_SWIVEL_RAD = np.deg2rad([0.0, 25.0, -25.0, 50.0, -50.0, 80.0, -80.0])
+_STEP_M = 0.02
+_MAX_JUMP_RAD = 0.35  # between samples of a tool path: more means a singularity on the way
+CARRY = np.array([CARRY_TORSO_M, *CARRY_ARM_RAD])
+MARGIN_M, TIGHT_M = 0.012, 0.004
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReachPlan:
+    """A base pose with the arm's ways, all postures (k, 8): torso [m] and arm [rad].
+
+    Attributes:
+      base_xyyaw: (3,) where to stand.
+      unfold: from the given start posture to the beginning of the way in.
+      way_in: along the tool path to the target.
+      way_out: from the target to outside.
+      fold: from there to the carry posture.
+      tool: the tool path.
+      tried: index of the tool path among those given.
+    """
+
+    base_xyyaw: Array
+    unfold: Array
+    way_in: Array
+    way_out: Array
+    fold: Array
+    tool: ToolPath
+    tried: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacles:
+    """Obstacles by phase, with what is in the hand.
+
+    Attributes:
+      free: for unfolding and folding.
+      near: for the way in and out (without what is grasped).
+      held_in_tool_m: per tool path (k, 3) points of the thing in the tool frame on the way in, or None.
+      held_out_tool_m: the same on the way out and while folding.
+    """
+
+    free: Boxes
+    near: Boxes
+    held_in_tool_m: Sequence[Array | None]
+    held_out_tool_m: Sequence[Array | None]
+
+
+def find_reach(
+    bases: Array,
+    base_cost_s: Array,
+    paths: Sequence[ToolPath],
+    obstacles: Obstacles,
+    start: Array,
+    *,
+    width_m: float | None = None,
+    max_checks: int = 24,
+    chunk: int = 8,
+) -> ReachPlan | None:
+    """Return the cheapest way found, or None.
+
+    Args:
+      bases: (b, 3) base poses x, y, yaw in the world.
+      base_cost_s: (b,) cost of getting there.
+      paths: candidate tool paths.
+      obstacles: what must not be hit.
+      start: (8,) posture before unfolding.
+      width_m: opening of the gripper when it holds something.
+      max_checks: candidates per chunk that get the full check.
+      chunk: base poses solved together.
+    """
+    if len(bases) == 0 or not paths:
+        return None
+    order = np.argsort(base_cost_s, kind="stable")
+    for first in range(0, len(order), chunk):
+        part = order[first : first + chunk]
+        found = _search(bases[part], base_cost_s[part], paths, obstacles, start, width_m, max_checks)
+        if found is not None:
+            return found
+    return None
+
+
+def _search(
+    bases: Array,
+    base_cost_s: Array,
+    paths: Sequence[ToolPath],
+    obstacles: Obstacles,
+    start: Array,
+    width_m: float | None,
+    max_checks: int,
+) -> ReachPlan | None:
+    combo = _candidates(bases, paths)
+    if combo is None:
+        return None
+    b, g, torso, swivel, branch, q = combo
+    cost = base_cost_s[b] + np.array([p.penalty_s for p in paths])[g] + _comfort(q, torso, start)
+    order = np.argsort(cost, kind="stable")[: 6 * max_checks]
+    ends = np.concatenate([torso[order, None, None].repeat(q.shape[1], axis=1), q[order]], axis=2)
+    good = _ends_clear(bases[b[order]], g[order], ends, paths, obstacles, width_m)
+    for i in order[good][:max_checks]:
+        plan = _full_check(
+            bases[b[i]], int(g[i]), float(torso[i]), float(swivel[i]), int(branch[i]), paths, obstacles, start, width_m
+        )
+        if plan is not None:
+            return plan
+    return None
+
+
+def _candidates(bases: Array, paths: Sequence[ToolPath]) -> tuple[Array, ...] | None:
+    """Solve the ends and the target of every path from every base, torso height and elbow angle; keep what exists."""
+    keys = np.stack([np.stack([p.way_in_world_m[0], p.way_in_world_m[-1], p.way_out_world_m[-1]]) for p in paths])
+    rot = np.stack([p.rot_world for p in paths])
+    heading = np.stack([p.heading_world for p in paths])
+    turn = rot_z(-bases[:, 2])
+    shifted = keys[None] - np.concatenate([bases[:, :2], np.zeros((len(bases), 1))], axis=1)[:, None, None]
+    pos = np.einsum("bij,bgkj->bgki", turn, shifted) - MOUNT_M
+    rot_base = turn[:, None] @ rot[None]
+    # The direction to the thing and the heading of the hand must roughly agree, or the arm crosses itself.
+    to_target = keys[None, :, 1, :2] - bases[:, None, :2]
+    along = np.einsum("bgi,gi->bg", to_target, heading) / np.maximum(np.linalg.norm(to_target, axis=-1), 1e-6)
+    fits = (along > np.cos(np.deg2rad(65.0))) | (np.abs(heading).sum(axis=1) < 0.5)[None]
+    wrist = pos - TOOL_M * rot_base[:, :, None, :, 0] - np.array([0.0, 0.0, SHOULDER_M])
+    flat = np.hypot(wrist[..., 0], wrist[..., 1])
+    height = wrist[..., 2][..., None] - _TORSO_M
+    dist = np.hypot(flat[..., None], height)
+    low = np.sqrt(UPPER_M**2 + FORE_M**2 + 2 * UPPER_M * FORE_M * np.cos(ARM_LIMIT_RAD[3] - 0.03))
+    ok = ((dist > low) & (dist < UPPER_M + FORE_M - 0.004)).all(axis=2) & fits[..., None]
+    b, g, t = np.nonzero(ok)
+    if len(b) == 0:
+        return None
+    if len(b) > 1500:
+        keep = np.linspace(0, len(b) - 1, 1500).astype(int)
+        b, g, t = b[keep], g[keep], t[keep]
+    target = pos[b, g] - np.array([0.0, 0.0, 1.0]) * _TORSO_M[t][:, None, None]
+    n = len(b)
+    posture, valid = _GEOMETRY.solve(
+        np.broadcast_to(target[:, None], (n, len(_SWIVEL_RAD), 3, 3)),
+        np.broadcast_to(rot_base[b, g][:, None, None], (n, len(_SWIVEL_RAD), 3, 3, 3)),
+        np.broadcast_to(_SWIVEL_RAD[None, :, None], (n, len(_SWIVEL_RAD), 3)),
+    )
+    good = valid.all(axis=2)
+    i, s, branch = np.nonzero(good)
+    if len(i) == 0:
+        return None
+    q = posture[i, s][np.arange(len(i)), :, branch]
+    return b[i], g[i], _TORSO_M[t[i]], _SWIVEL_RAD[s], branch, q
+
+
+def _comfort(q: Array, torso: Array, start: Array) -> Array:
+    """Rate postures [s]: far from the joint limits and near the start posture."""
+    near_limit = (np.abs(q) / ARM_LIMIT_RAD).max(axis=(1, 2)) ** 8
+    travel = np.abs(q[:, 0] - start[1:]).max(axis=1)
+    jump = np.abs(np.diff(q, axis=1)).max(axis=(1, 2))
+    return 1.5 * near_limit + 0.4 * travel + 0.5 * jump + 2.0 * np.abs(torso - start[0])
+
+
+def _ends_clear(
+    bases: Array, g: Array, ends: Array, paths: Sequence[ToolPath], obstacles: Obstacles, width_m: float | None
+) -> NDArray[np.bool_]:
+    """Check target and outer end of many candidates at once, without what is held."""
+    n, k = ends.shape[:2]
+    width = width_m if width_m is not None else max(p.width_m for p in paths)
+    bad = hits(
+        obstacles.near, np.repeat(bases, k, axis=0), ends.reshape(n * k, 8), margin_m=TIGHT_M, width_m=width
+    )
+    del g
+    return ~bad.reshape(n, k).any(axis=1)
+
+
+def _full_check(
+    base: Array,
+    g: int,
+    torso: float,
+    swivel: float,
+    branch: int,
+    paths: Sequence[ToolPath],
+    obstacles: Obstacles,
+    start: Array,
+    width_m: float | None,
+) -> ReachPlan | None:
+    path = paths[g]
+    way_in = _trace(base, path.rot_world, path.way_in_world_m, torso, swivel, branch)
+    way_out = _trace(base, path.rot_world, path.way_out_world_m, torso, swivel, branch)
+    if way_in is None or way_out is None:
+        return None
+    width = path.width_m if width_m is None else width_m
+    held_in, held_out = obstacles.held_in_tool_m[g], obstacles.held_out_tool_m[g]
+    if hits(obstacles.near, base, way_in, margin_m=TIGHT_M, width_m=width).any():
+        return None
+    if hits(obstacles.near, base, way_out, margin_m=TIGHT_M, width_m=width).any():
+        return None
+    # What is held rests on its support at the target: it is checked once it is clear of it.
+    clear = 3
+    if held_in is not None and hits(
+        obstacles.near, base, way_in[:-clear], margin_m=TIGHT_M, width_m=width, held_tool_m=held_in
+    ).any():
+        return None
+    if held_out is not None and hits(
+        obstacles.near, base, way_out[clear:], margin_m=TIGHT_M, width_m=width, held_tool_m=held_out
+    ).any():
+        return None
+    unfold = join(obstacles.free, base, start, way_in[0], width, held_in)
+    if unfold is None:
+        return None
+    fold = join(obstacles.free if held_out is None else obstacles.near, base, way_out[-1], CARRY, width, held_out)
+    if fold is None:
+        return None
+    return ReachPlan(base_xyyaw=base, unfold=unfold, way_in=way_in, way_out=way_out, fold=fold, tool=path, tried=g)
+
+
+def _trace(base: Array, rot_world: Array, points: Array, torso: float, swivel: float, branch: int) -> Array | None:
+    """Return the (k, 8) postures along a polyline of the tool, or None where the branch ends or jumps."""
+    dense = [points[:1]]
+    for a, b in zip(points[:-1], points[1:], strict=True):
+        count = max(int(np.ceil(np.linalg.norm(b - a) / _STEP_M)), 1)
+        dense.append(a + np.linspace(0, 1, count + 1)[1:, None] * (b - a))
+    world = np.concatenate(dense)
+    turn = rot_z(-base[2])
+    pos = (world - np.array([base[0], base[1], 0.0])) @ turn.T - MOUNT_M - np.array([0.0, 0.0, torso])
+    q, valid = _GEOMETRY.solve(pos, np.broadcast_to(turn @ rot_world, (len(pos), 3, 3)), np.full(len(pos), swivel))
+    q, valid = q[:, branch], valid[:, branch]
+    if not valid.all() or (len(q) > 1 and np.abs(np.diff(q, axis=0)).max() > _MAX_JUMP_RAD):
+        return None
+    return np.concatenate([np.full((len(q), 1), torso), q], axis=1)
+
+
+def join(
+    boxes: Boxes, base: Array, start: Array, end: Array, width_m: float, held_tool_m: Array | None
+) -> Array | None:
+    """Return a (k, 8) polyline of postures from start to end that hits nothing, trying a few ways round; else None."""
+    top = max(float(start[0]), float(end[0]))
+    high = min(top + 0.15, TORSO_MAX_M)
+    middle = 0.5 * (start + end)
+    ways = [
+        (),
+        (np.array([end[0], *start[1:]]),),
+        (np.array([start[0], *end[1:]]),),
+        (np.array([high, *start[1:]]), np.array([high, *end[1:]])),
+        (np.array([high, *_raised(middle)]),),
+        (np.array([high, *start[1:]]), np.array([high, *_raised(start)]), np.array([high, *_raised(end)])),
+    ]
+    for via in ways:
+        line = np.stack([start, *via, end])
+        dense = _dense(line)
+        if not hits(boxes, base, dense, margin_m=MARGIN_M, width_m=width_m, held_tool_m=held_tool_m)[1:-1].any():
+            return line
+    return None
+
+
+def _raised(posture: Array) -> Array:
+    """Return arm joints with the heading of a posture and the hand lifted high before the body."""
+    return np.array([posture[1], -0.6, posture[3] * 0.5, 1.75, posture[5] * 0.5, 0.9, posture[7]])
+
+
+def _dense(line: Array, step_rad: float = 0.12) -> Array:
+    out = [line[:1]]
+    for a, b in zip(line[:-1], line[1:], strict=True):
+        reach = np.abs(b - a)
+        count = max(int(np.ceil(max(reach[1:].max() / step_rad, reach[0] / 0.04))), 1)
+        out.append(a + np.linspace(0, 1, count + 1)[1:, None] * (b - a))
+    return np.concatenate(out)
