@@ -96,7 +96,7 @@ class Cassette:
             held = sorted({r for r, _ in self._entries})
             count = sum(r == self._run for r, _ in self._entries)
             raise CassetteError(
-                f"{where} was not recorded: it holds {count} calls of this run (runs: {', '.join(held[:5]) or 'none'}). "
+                f"{where} was not recorded: it holds {count} calls of this run (runs: {', '.join(held[:5])}). "
                 "Replay with the task, seed, options and versions of the recording, or record anew."
             )
         asked = canonical(request)

@@ -10,9 +10,9 @@ from embodied.skills.contract import Parameter, Skill
 
 _RULES = """You control one robot by calling its skills. Read the instruction, what the robot believes and what it \
 did so far, and answer with the next skill calls in order.
-Rules: use only the skills below and only names that occur in the scene. A skill needs its preconditions: go to a thing \
-before using it, open a door before you reach inside, hold one thing at a time. After a failure do something else. \
-Call done when the instruction is fulfilled, abstain when it cannot be."""
+Rules: use only the skills below and only names that occur in the scene. A skill needs its preconditions: go to a \
+thing before using it, open a door before reaching inside, hold one thing at a time. After a failure do something \
+else. Call done when the instruction is fulfilled, abstain when it cannot be."""
 
 _FORMAT = """Answer with one JSON object and nothing else, for instance
 {"calls": [{"skill": "go_to", "args": {"target": "table_1"}}]}"""
