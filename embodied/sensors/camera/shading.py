@@ -22,6 +22,12 @@ SKY_LOW, SKY_HIGH = (214.0, 220.0, 226.0), (126.0, 160.0, 204.0)
 # A pixel whose right or lower neighbour shows another geom this much nearer or farther (ratio of depths) is darkened.
 OUTLINE_DARK, OUTLINE_JUMP = 0.72, 0.02
 
+LOOK = np.array([
+    OUTLINE_DARK, OUTLINE_JUMP, AMBIENT, HEMISPHERE, KEY_GAIN, FILL_GAIN, CHECKER_M, CHECKER_DARK, *KEY, *FILL,
+    *SKY_LOW, *SKY_HIGH,
+])  # fmt: skip
+"""All of the above in the order in which the compiled kernel reads it."""
+
 
 def shade(
     view: View,
