@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -75,8 +76,6 @@ class Recorder:
 
 
 def _meta(task: Task, request: EpisodeRequest, is_privileged: bool, version: str) -> dict[str, Any]:
-    import mujoco
-
     return {
         "format": "embodied-log/1",
         "task_id": task.id,
@@ -89,5 +88,5 @@ def _meta(task: Task, request: EpisodeRequest, is_privileged: bool, version: str
         "agents": [{"name": a.name, "robot": a.robot} for a in task.agents],
         "instruction": task.instruction,
         "goal": goals.to_json(task.goal),
-        "versions": {"embodied-stack": version, "mujoco": mujoco.__version__, "numpy": np.__version__},
+        "versions": {"embodied-stack": version, "mujoco": metadata.version("mujoco"), "numpy": np.__version__},
     }
