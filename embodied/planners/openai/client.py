@@ -60,7 +60,9 @@ class ChatClient:
           PlannerError: the server refused the request, or there is no key.
           ServerFailedError: every attempt failed.
         """
+        began_s = self._clock()
         library: Any = require("openai", "openai")
+        self.stats.setup_ms += (self._clock() - began_s) * 1e3
         kind = ""
         for attempt in range(self._attempts):
             began_s = self._clock()

@@ -125,13 +125,13 @@ class OpenAiPlanner:
         Raises:
           PlannerError: no usable answer, a budget was used up, or the server failed.
         """
-        began_s, waited_ms = self._clock(), self._counts.model_ms
+        began_s, counts = self._clock(), self._counts
+        waited_ms = counts.model_ms + counts.setup_ms
         try:
             return self._ask(view)
         finally:
-            self._counts.decisions += 1
-            waited = self._counts.model_ms - waited_ms
-            self._counts.own_ms += (self._clock() - began_s) * 1e3 - waited
+            counts.decisions += 1
+            counts.own_ms += (self._clock() - began_s) * 1e3 - (counts.model_ms + counts.setup_ms - waited_ms)
 
     def _ask(self, view: PlannerView) -> Plan:
         request = self._request(view)

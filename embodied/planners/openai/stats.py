@@ -22,6 +22,7 @@ class PlannerStats:
       images: frames encoded.
       tokens_in, tokens_out: as the server counts them.
       model_ms: wall-clock time spent waiting for the server.
+      setup_ms: wall-clock time of loading the client library, once a process.
       own_ms: wall-clock time of everything else in the planner.
     """
 
@@ -36,6 +37,7 @@ class PlannerStats:
     tokens_in: int = 0
     tokens_out: int = 0
     model_ms: float = 0.0
+    setup_ms: float = 0.0
     own_ms: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
@@ -52,5 +54,6 @@ class PlannerStats:
             "tokens_in": self.tokens_in,
             "tokens_out": self.tokens_out,
             "model_ms": round(self.model_ms, 3),
+            "setup_ms": round(self.setup_ms, 3),
             "own_ms": round(self.own_ms, 3),
         }
