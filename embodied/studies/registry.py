@@ -81,3 +81,9 @@ STUDIES.add(
     tags=("perf",),
     summary="Wall time of the main job after set-up, two workers: < 3 minutes.",
 )
+STUDIES.add(
+    "perf-planner-loop",
+    "embodied.studies.planner_loop:planner_loop",
+    tags=("perf",),
+    summary="One decision without the model, household of put_away: < 1 ms.",
+)
