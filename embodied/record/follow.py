@@ -70,8 +70,9 @@ class FollowCamera:
         wanted = (places[self._turn] - target)[:2]
         last = wanted if self._offset is None else self._offset
         offset = last + (1.0 - np.exp(-dt_s / _SETTLE_S)) * (wanted - last)
-        self._offset = offset * distance_m / max(float(np.linalg.norm(offset)), 1e-6)
-        pos = target + np.append(self._offset, height_m - aim_m)
+        offset = offset * distance_m / max(float(np.linalg.norm(offset)), 1e-6)
+        self._offset = offset
+        pos = target + np.append(offset, height_m - aim_m)
         self.camera.aim(pos, target)
         self.camera.hide(self._between(pos, robot))
 

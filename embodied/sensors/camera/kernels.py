@@ -16,7 +16,7 @@ import numpy as np
 # the cache would not see them change elsewhere.
 PLANE, SPHERE, CAPSULE, CYLINDER, BOX, MESH = 0, 2, 3, 5, 6, 7
 NEAR_M = 0.01
-NONE = 1e9
+NONE = 0.5e9
 TINY = 1e-12
 
 # No assumption about infinities or NaN: both occur for rays parallel to a face.
@@ -28,7 +28,7 @@ def open_depth(depth):
     """Write infinity where nothing is."""
     for i in range(depth.shape[0]):
         for j in range(depth.shape[1]):
-            if depth[i, j] >= 0.5e9:
+            if depth[i, j] >= NONE:
                 depth[i, j] = np.inf
 
 
@@ -224,7 +224,7 @@ def _enter(kind, s, ox, oy, oz, dx, dy, dz):
             return t
         end = s[1] if z > 0.0 else -s[1]
         first = _enter_sphere(ox, oy, oz - end, dx, dy, dz, s[0])
-        return first if first < 0.5 * NONE else _enter_sphere(ox, oy, oz + end, dx, dy, dz, s[0])
+        return first if first < NONE else _enter_sphere(ox, oy, oz + end, dx, dy, dz, s[0])
     return _enter_sphere(ox / s[0], oy / s[1], oz / s[2], dx / s[0], dy / s[1], dz / s[2], 1.0)
 
 

@@ -55,12 +55,15 @@ class RayCaster:
             mujoco.mju_mulQuat(quat, data.xquat[body], self._offset_quat[body])
             mujoco.mju_quat2Mat(data.ximat[body], quat)
 
-    def cast(self, origin_world_m: Array, directions_world: Array) -> tuple[Array, NDArray[np.int32], Array]:
+    def cast(
+        self, origin_world_m: Array, directions_world: Array, ignore: NDArray[np.int32] | None = None
+    ) -> tuple[Array, NDArray[np.int32], Array]:
         """Cast rays from one point.
 
         Args:
           origin_world_m: (3,) start.
           directions_world: (n, 3) unit directions.
+          ignore: geom indices that these rays pass through.
 
         Returns:
           (n,) distances (inf where nothing is hit), (n,) geom indices (-1), (n, 3) unit normals.
@@ -71,6 +74,8 @@ class RayCaster:
         normal = np.zeros((count, 3))
         groups = np.array([1, 0, 0, 0, 0, 0], dtype=np.uint8)
         solid = self.table.drawn & ~self._holds(np.asarray(origin_world_m, dtype=np.float64))
+        if ignore is not None:
+            solid[ignore] = False
         self._model.geom_group[:] = np.where(solid, _SHOWN, _HIDDEN)
         rays = np.ascontiguousarray(directions_world, dtype=np.float64).reshape(-1)
         origin = np.asarray(origin_world_m, dtype=np.float64)
@@ -105,7 +110,16 @@ def render(view: View, caster: RayCaster) -> Frame:
     rays = view.rays_cam() @ view.rot_world.T
     length = np.linalg.norm(rays, axis=-1)
     shape = (view.height_px, view.width_px)
-    distance, geom, normal = caster.cast(view.pos_world_m, (rays / length[..., None]).reshape(-1, 3))
+    units = (rays / length[..., None]).reshape(-1, 3)
+    distance, geom, normal = caster.cast(view.pos_world_m, units)
+    near = NEAR_M * length.reshape(-1)
+    cut: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+    for _ in range(8):  # what reaches nearer than the near plane is cut open, as in the z-buffer
+        again = np.flatnonzero(distance < near)
+        if not again.size:
+            break
+        cut = np.union1d(cut, geom[again]).astype(np.int32)
+        distance[again], geom[again], normal[again] = caster.cast(view.pos_world_m, units[again], cut)
     depth = distance.reshape(shape) / length
     seg = geom.reshape(shape)
     lost = ~(depth >= NEAR_M) | (depth >= _FAR_M)
