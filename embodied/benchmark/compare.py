@@ -1,4 +1,4 @@
-"""Compare two runs on the same episodes: pairs, not averages, so that hard and easy episodes do not blur the difference."""
+"""Compare two runs on the same episodes: pairs, not averages, so easy and hard episodes do not blur the difference."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from embodied.benchmark.progress import make_progress
 from embodied.benchmark.store import Manifest, RunFolder, machine, versions
 from embodied.benchmark.suites import SUITES, Episode, episodes
 from embodied.benchmark.summary import summarise
+from embodied.record.wall import write_wall
 
 WORK = "embodied.benchmark.runner:work"
 # These say that the run as a whole is set up wrongly, not that one episode failed.
@@ -115,7 +116,7 @@ def _run_missing(
                 raise getattr(errors, ending.error)(ending.message)
             row = by_key[ending.key]
             result, wall = _result(folder, row, ending)
-            folder.write_wall(row.key, wall)
+            write_wall(folder.log_path(row.key), wall)
             folder.append(row.key, result)
             done[row.key] = {"key": row.key, **result}
             progress.advance(result, ending.wall_s)
@@ -148,7 +149,7 @@ def _payload(config: RunConfig, folder: RunFolder, row: Episode) -> dict[str, An
         "seed": row.seed,
         "planner": config.planner,
         "world": config.world,
-        "log_path": folder.episodes / f"{row.key}.mcap",
+        "log_path": folder.log_path(row.key),
         "options": dict(config.options),
     }
 
@@ -157,7 +158,7 @@ def work(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Run one episode in a worker process and return its result as plain data."""
     from embodied.agents.episode import EpisodeRequest, run_episode
 
-    # A log that a killed try left behind is torn; this try starts a new one.
+    # What a killed try left behind must not be taken for the log of this one.
     Path(payload["log_path"]).unlink(missing_ok=True)
     return dataclasses.asdict(run_episode(EpisodeRequest(**payload)))
 
@@ -174,7 +175,7 @@ def _result(folder: RunFolder, row: Episode, ending: Ending) -> tuple[dict[str, 
         result = _lost(row, ending)
         if ending.trace:
             wall["trace"] = ending.trace
-    log = folder.episodes / f"{row.key}.mcap"
+    log = folder.log_path(row.key)
     result["log_path"] = str(log.relative_to(folder.path)) if log.exists() else None
     return result, wall
 

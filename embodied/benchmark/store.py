@@ -177,16 +177,9 @@ class RunFolder:
             file.flush()
             os.fsync(file.fileno())
 
-    def write_wall(self, key: str, wall: Mapping[str, Any]) -> None:
-        """Write the wall-clock figures of an episode beside its log."""
-        write_atomic(self.episodes / f"{key}.wall.json", dump(wall) + "\n")
-
-    def read_wall(self, key: str) -> dict[str, Any]:
-        """Return the wall-clock figures of an episode, empty when there are none."""
-        try:
-            return json.loads((self.episodes / f"{key}.wall.json").read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            return {}
+    def log_path(self, key: str) -> Path:
+        """Return where the log of an episode is, or will be."""
+        return self.episodes / f"{key}.mcap"
 
     def rewrite(self, results: Iterable[Mapping[str, Any]]) -> None:
         """Write all results in the order of the suite, whatever order they finished in."""

@@ -56,9 +56,9 @@ def replay(
 
     story = read_story(episode)
     if video is not None:
-        from embodied.benchmark.video import write_episode_video
+        from embodied.record.replay import ReplayConfig, replay_episode
 
-        write_episode_video(episode, video, height_px=size_px)
+        replay_episode(episode, video, ReplayConfig(width_px=round(size_px * 8 / 9) * 2, height_px=size_px))
     if as_json:
         print_json(story.as_dict() | {"video": str(video) if video else None})
         return
@@ -74,9 +74,9 @@ def view(
     size_px: Annotated[int, typer.Option(min=64, max=1920, help="Height of the picture.")] = 480,
 ) -> None:
     """Show a scene: in a window where there is a display, else as a picture."""
-    from embodied.cli.viewing import show_scene
+    from embodied.record.viewing import view_scene
 
-    written = show_scene(scene, out, height_px=size_px)
+    written = view_scene(scene, out, width_px=round(size_px * 3 / 4) * 2, height_px=size_px)
     if written is not None:
         print(written)
 
