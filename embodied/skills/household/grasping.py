@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 PALM_CLEAR_M = 0.058  # from the tool point back to the palm's face, less a margin
 PAD_REACH_M, PAD_HALF_M = 0.020, 0.013  # pads along the tool axis and across
 MAX_WIDTH_M = GRIPPER_MAX_M - 0.014
+_SLACK_RAD = np.deg2rad(12.0)
 _ROUND = ("cylinder", "sphere", "capsule", "ellipsoid")
 # tilt [deg] and its penalty [s]: what a leaning or upright hand costs later
 _TILTS = ((45.0, 0.0), (30.0, 0.1), (60.0, 0.2), (15.0, 0.4), (90.0, 0.6), (75.0, 0.5))
@@ -154,7 +155,7 @@ def grasp_paths(shape: Shape, support_m: float, outward_world: Array | None, exi
                         way_in_world_m=way_in,
                         way_out_world_m=way_out,
                         heading_world=np.zeros(2) if upright else heading,
-                        width_m=min(GRIPPER_MAX_M, width + 0.036),
+                        width_m=min(GRIPPER_MAX_M, width + (0.036 if outward_world is None else 0.026)),
                         penalty_s=penalty + slack + 0.3 * off,
                     )
                 )
@@ -174,8 +175,13 @@ def _headings(shape: Shape, outward_world: Array | None) -> list[tuple[Array, fl
             width = 2 * float(shape.grip_half_m[1 - axis])
             if width <= MAX_WIDTH_M:
                 for turn in (0.0, np.pi):
-                    angle = shape.yaw_rad + axis * np.pi / 2 + turn
-                    out.append((np.array([np.cos(angle), np.sin(angle)]), width, 2.0 * max(width - 0.06, 0.0)))
+                    for off in (0.0, _SLACK_RAD, -_SLACK_RAD):
+                        # A box held a little askew turns between the fingers until its faces meet them.
+                        need = width * np.cos(off) + 2 * float(shape.grip_half_m[axis]) * abs(np.sin(off))
+                        if need <= MAX_WIDTH_M:
+                            angle = shape.yaw_rad + axis * np.pi / 2 + turn + off
+                            cost = 2.0 * max(width - 0.06, 0.0) + (0.8 if off else 0.0)
+                            out.append((np.array([np.cos(angle), np.sin(angle)]), need, cost))
     if outward_world is not None:
         out = [o for o in out if float(-o[0] @ outward_world) > np.cos(np.deg2rad(50.0))]
     return out
@@ -185,11 +191,13 @@ def _tool_point(shape: Shape, support_m: float, heading: Array, tilt_rad: float)
     """Return where the tool point goes, or None if palm or pads do not fit at this tilt."""
     sin, cos = np.sin(tilt_rad), np.cos(tilt_rad)
     angle = np.arctan2(heading[1], heading[0]) - shape.yaw_rad
-    depth = float(np.abs([np.cos(angle), np.sin(angle)]) @ shape.half_size_m[:2]) if not shape.is_round else float(
-        shape.half_size_m[:2].max()
+    depth = (
+        float(np.abs([np.cos(angle), np.sin(angle)]) @ shape.half_size_m[:2])
+        if not shape.is_round
+        else float(shape.half_size_m[:2].max())
     )
-    lowest = support_m + 0.004 + PAD_REACH_M * sin + PAD_HALF_M * cos
-    highest = shape.top_m - 0.010
+    lowest = support_m + 0.003 + PAD_REACH_M * sin + PAD_HALF_M * cos
+    highest = shape.top_m - 0.006
     for back in (0.0, 0.02, 0.04):
         if back > 0.0 and (shape.is_round or back > depth - 0.025):
             break
@@ -210,9 +218,7 @@ def _tool_point(shape: Shape, support_m: float, heading: Array, tilt_rad: float)
     return None
 
 
-def _ways(
-    point: Array, rot: Array, heading: Array, outward_world: Array | None, exit_m: float
-) -> tuple[Array, Array]:
+def _ways(point: Array, rot: Array, heading: Array, outward_world: Array | None, exit_m: float) -> tuple[Array, Array]:
     up = np.array([0.0, 0.0, 1.0])
     if outward_world is None:
         away = -rot[:, 0]

@@ -17,12 +17,12 @@ from embodied.robots.mobile_manipulator.kinematics import (
 from embodied.robots.mobile_manipulator.spec import ARM, TORSO
 from embodied.skills.contract import SUCCESS, Outcome, SceneView, SkillContext, Status, failed
 from embodied.skills.household.navigation import BackOut, DriveTo
-from embodied.skills.household.obstacles import scene_boxes
+from embodied.skills.household.obstacles import Boxes, scene_boxes
 from embodied.skills.household.reach import CARRY, join
 from embodied_controllers.arm.trajectory import trapezoid_trajectory
 from embodied_controllers.base.path_following import wrap_angle
 from embodied_controllers.contract import Command
-from embodied_controllers.rotation import rot_z, yaw_of_quat
+from embodied_controllers.rotation import matrix_of_quat, rot_z, yaw_of_quat
 
 Array = NDArray[np.float64]
 Script = Generator[None, None, None]
@@ -188,10 +188,14 @@ class ManipulationRun:
         yield from self.follow(goal[None], speed=0.4)
 
 
-def held_points(view: SceneView, thing: str, tool_pos: Array, tool_rot: Array) -> Array | None:
-    """Return the (15, 3) corners, face middles and centre of a thing's box in the tool frame, or None if unknown."""
-    from embodied_controllers.rotation import matrix_of_quat
+def held_points(
+    view: SceneView, thing: str, tool_pos: Array, tool_rot: Array, *, clear_of: Boxes | None = None
+) -> Array | None:
+    """Return corners, face middles and centre (k, 3) of a thing's box in the tool frame, or None if unknown.
 
+    Args:
+      clear_of: leave out points that already touch one of these boxes: what a thing leans on cannot block its way out.
+    """
     info, pose = view.info.entities[thing], view.pose(thing)
     if pose is None:
         return None
@@ -199,4 +203,8 @@ def held_points(view: SceneView, thing: str, tool_pos: Array, tool_rot: Array) -
     faces = np.concatenate([np.eye(3), -np.eye(3), np.zeros((1, 3))])
     local = info.box_center_m + np.concatenate([corners, faces]) * info.half_size_m
     world = pose.pos_world_m + local @ matrix_of_quat(pose.quat_wxyz).T
-    return (world - tool_pos) @ tool_rot
+    if clear_of is not None and len(clear_of.owners):
+        raised = world + np.array([0.0, 0.0, 0.01])
+        world = world[(clear_of.clearance_m(raised) > 0.006).all(axis=1)]
+        world = world if len(world) else None
+    return None if world is None else (world - tool_pos) @ tool_rot

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from embodied.robots.mobile_manipulator.kinematics import GRIPPER_MAX_M, MOUNT_M, arm_chain
+from embodied.robots.mobile_manipulator.kinematics import GRIPPER_MAX_M, MOUNT_M, TOOL_M, arm_chain
 from embodied.skills.contract import SceneView
 from embodied_controllers.rotation import matrix_of_quat, rot_z
 
@@ -29,23 +29,36 @@ _ARM_SPHERES = np.array(
         (4, 0.10, 0.0, 0.047),
         (5, 0.0, 0.0, 0.054),
         (6, 0.09, 0.0, 0.043),
-        (6, 0.15, -0.065, 0.034),
-        (6, 0.15, -0.022, 0.034),
-        (6, 0.15, 0.022, 0.034),
-        (6, 0.15, 0.065, 0.034),
+        (6, 0.15, -0.034, 0.034),
+        (6, 0.15, 0.0, 0.034),
+        (6, 0.15, 0.034, 0.034),
     ]
 )
-_FIRST_DISTAL = 5  # spheres from here on can reach the robot's own body
 # Fingers: along the tool axis (before the tool point), across the pad's width, radius; y depends on the opening.
 _FINGER_SPHERES = np.array([(0.012, 0.006, 0.008), (0.012, -0.006, 0.008), (-0.012, 0.0, 0.013), (-0.035, 0.0, 0.013)])
 
 # The robot's own body as boxes in the base frame: centre, half size [m]. The last two rise with the torso.
 _OWN_CENTER_M = np.array(
-    [(0.0, 0.0, 0.14), (0.05, 0.0, 0.38), (-0.13, -0.17, 0.82), (-0.12, -0.17, 1.44), (0.05, 0.0, 0.45), (0.05, 0.0, 0.66)]
+    [
+        (0.0, 0.0, 0.14),
+        (0.05, 0.0, 0.38),
+        (-0.13, -0.17, 0.82),
+        (-0.12, -0.17, 1.44),
+        (0.05, 0.0, 0.45),
+        (0.05, 0.0, 0.66),
+    ]
 )
 _OWN_HALF_M = np.array(
-    [(0.22, 0.22, 0.12), (0.09, 0.09, 0.13), (0.018, 0.018, 0.56), (0.05, 0.08, 0.07), (0.07, 0.07, 0.11), (0.06, 0.065, 0.10)]
+    [
+        (0.22, 0.22, 0.12),
+        (0.09, 0.09, 0.13),
+        (0.018, 0.018, 0.56),
+        (0.05, 0.08, 0.07),
+        (0.07, 0.07, 0.11),
+        (0.06, 0.065, 0.10),
+    ]
 )
+_OWN_FIRST = (3, 5, 1, 1, 5, 5)  # spheres from here on can reach this box
 _RISING = np.array([False, False, False, False, True, True])
 
 
@@ -151,12 +164,39 @@ def hits(
     bad = (world[..., 2] < need).any(axis=1)
     if len(boxes.owners):
         bad |= (boxes.clearance_m(world) < need[:, None]).any(axis=(1, 2))
-    distal = local[:, _FIRST_DISTAL:]
-    lowered = distal.copy()
+    lowered = local.copy()
     lowered[..., 2] -= posture[:, None, 0]
-    for center, half, rises in zip(_OWN_CENTER_M, _OWN_HALF_M, _RISING, strict=True):
-        gap = np.linalg.norm(np.maximum(np.abs((lowered if rises else distal) - center) - half, 0.0), axis=-1)
-        bad |= (gap < radius[_FIRST_DISTAL:] + 0.005).any(axis=1)
+    for center, half, rises, first in zip(_OWN_CENTER_M, _OWN_HALF_M, _RISING, _OWN_FIRST, strict=True):
+        gap = np.linalg.norm(np.maximum(np.abs((lowered if rises else local)[:, first:] - center) - half, 0.0), axis=-1)
+        bad |= (gap < radius[first:] + 0.008).any(axis=1)
+    return bad
+
+
+def tool_hits(
+    boxes: Boxes,
+    tool_pos_m: Array,
+    tool_rot: Array,
+    *,
+    margin_m: float,
+    width_m: float,
+    held_tool_m: Array | None = None,
+) -> NDArray[np.bool_]:
+    """Say at which of (n, 3) tool positions with one orientation (3, 3) hand, wrist or held thing touch something."""
+    local = np.array(
+        [(z - TOOL_M, y, 0.0) for _, z, y, _ in _ARM_SPHERES[9:]]
+        + [(-TOOL_M, 0.0, 0.0)]
+        + [(a, s * (width_m / 2 + 0.007), c) for a, c, _ in _FINGER_SPHERES for s in (1.0, -1.0)]
+        + ([] if held_tool_m is None else [tuple(p) for p in held_tool_m])
+    )
+    held = 0 if held_tool_m is None else len(held_tool_m)
+    fingers = 2 * len(_FINGER_SPHERES)
+    radius = np.array([*_ARM_SPHERES[9:, 3], _ARM_SPHERES[8, 3], *np.repeat(_FINGER_SPHERES[:, 2], 2), *[0.004] * held])
+    margin = np.full(len(radius), margin_m)
+    margin[len(radius) - held - fingers : len(radius) - held] = min(0.002, margin_m)
+    world = tool_pos_m[:, None] + (local @ tool_rot.T)[None]
+    bad = (world[..., 2] < radius + margin).any(axis=1)
+    if len(boxes.owners):
+        bad |= (boxes.clearance_m(world) < (radius + margin)[:, None]).any(axis=(1, 2))
     return bad
 
 
@@ -170,9 +210,7 @@ def _spheres(posture: Array, width_m: float, held_tool_m: Array | None) -> tuple
     arm = origins[:, index] + frames[..., 2] * _ARM_SPHERES[:, 1, None] + frames[..., 1] * _ARM_SPHERES[:, 2, None]
     tool, frame = origins[:, -1], turns[:, -1]
     points = [
-        (along, side * (width_m / 2 + 0.007), across)
-        for along, across, _ in _FINGER_SPHERES
-        for side in (1.0, -1.0)
+        (along, side * (width_m / 2 + 0.007), across) for along, across, _ in _FINGER_SPHERES for side in (1.0, -1.0)
     ]
     radii = [*_ARM_SPHERES[:, 3], *np.repeat(_FINGER_SPHERES[:, 2], 2)]
     tight = [False] * len(_ARM_SPHERES) + [True] * len(points)
@@ -182,5 +220,3 @@ def _spheres(posture: Array, width_m: float, held_tool_m: Array | None) -> tuple
         tight += [False] * len(held_tool_m)
     fingers = tool[:, None] + np.einsum("nij,kj->nki", frame, np.array(points))
     return np.concatenate([arm, fingers], axis=1), np.array(radii), np.array(tight)
-
-

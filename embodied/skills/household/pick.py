@@ -13,7 +13,14 @@ from embodied.errors import SkillError
 from embodied.graph.facts import Fact, Graph, fact
 from embodied.skills.contract import EntityPose, Parameter, Skill, SkillCall, SkillContext, SkillRun, Unmet
 from embodied.skills.household.grasping import Shape, ToolPath, grasp_paths, shape_of, too_wide
-from embodied.skills.household.motion import EMPTY_WIDTH_M, ManipulationRun, Script, SkillFailureError, fail, held_points
+from embodied.skills.household.motion import (
+    EMPTY_WIDTH_M,
+    ManipulationRun,
+    Script,
+    SkillFailureError,
+    fail,
+    held_points,
+)
 from embodied.skills.household.obstacles import scene_boxes
 from embodied.skills.household.reach import Obstacles, ReachPlan, find_reach
 from embodied.skills.household.stand import stand_poses
@@ -177,7 +184,9 @@ class PickRun(ManipulationRun):
             except SkillFailureError as error:
                 problem = error
                 self._bad_grasps.append(here.tool.rot_world[:, 0])
-                self.ctx.log("retry", {"skill": "pick", "thing": self.thing, "attempt": attempt, "code": error.outcome.code})
+                self.ctx.log(
+                    "retry", {"skill": "pick", "thing": self.thing, "attempt": attempt, "code": error.outcome.code}
+                )
                 yield from self._give_up_grasp()
         assert problem is not None
         raise problem
@@ -191,13 +200,17 @@ class PickRun(ManipulationRun):
         shape = shape_of(self.info, pose)
         if too_wide(shape):
             width = 2 * float(shape.grip_half_m.min())
-            raise fail("not_graspable", f"{self.thing} is {width:.3f} m wide, more than the gripper opens.", width_m=width)
+            raise fail(
+                "not_graspable", f"{self.thing} is {width:.3f} m wide, more than the gripper opens.", width_m=width
+            )
         box = self._compartment(pose.pos_world_m)
         if box is not None:
             owner = self.ctx.view.info.entities[box.owner]
             if owner.openable and self.ctx.view.opening(box.owner) < MIN_OPENING:
                 opening = self.ctx.view.opening(box.owner)
-                raise fail("closed", f"{box.owner} is open by {opening:.0%} only.", container=box.owner, opening=opening)
+                raise fail(
+                    "closed", f"{box.owner} is open by {opening:.0%} only.", container=box.owner, opening=opening
+                )
 
     def _compartment(self, point_world_m: Array) -> Compartment | None:
         """Return the interior that holds a point."""
@@ -231,10 +244,9 @@ class PickRun(ManipulationRun):
                 keep = np.hypot(*(bases[:, :2] - bad[:2]).T) > 0.12
                 bases, cost = bases[keep], cost[keep]
         boxes = scene_boxes(view).near(shape.center_world_m, 1.6)
-        held = [self._points(pose, p) for p in paths]
-        obstacles = Obstacles(
-            free=boxes, near=boxes.without([self.thing]), held_in_tool_m=[None] * len(paths), held_out_tool_m=held
-        )
+        near = boxes.without([self.thing])
+        held = [held_points(view, self.thing, p.way_in_world_m[-1], p.rot_world, clear_of=near) for p in paths]
+        obstacles = Obstacles(free=boxes, near=near, held_in_tool_m=[None] * len(paths), held_out_tool_m=held)
         return find_reach(bases, cost, paths, obstacles, self.posture)
 
     def _paths(self, shape: Shape, pose: EntityPose) -> tuple[list[ToolPath], Array | None]:
@@ -255,10 +267,6 @@ class PickRun(ManipulationRun):
                     penalty_s=path.penalty_s + 3.0,
                 )
         return paths, outward
-
-    def _points(self, pose: EntityPose, path: ToolPath) -> Array | None:
-        del pose
-        return held_points(self.ctx.view, self.thing, path.way_in_world_m[-1], path.rot_world)
 
     def _unreachable(self) -> SkillFailureError:
         pose = self.ctx.view.pose(self.thing)
@@ -300,3 +308,6 @@ class PickRun(ManipulationRun):
         """Let go, leave the way one came and fold the arm."""
         yield from self.grip(0.1, 30.0)
         yield from self.tuck()
+
+
+PICK = Pick()

@@ -24,7 +24,7 @@ from embodied.robots.mobile_manipulator.kinematics import (
 )
 from embodied.robots.mobile_manipulator.spec import CARRY_ARM_RAD, CARRY_TORSO_M
 from embodied.skills.household.grasping import ToolPath
-from embodied.skills.household.obstacles import Boxes, hits
+from embodied.skills.household.obstacles import Boxes, hits, tool_hits
 from embodied_controllers.rotation import rot_z
 
 Array = NDArray[np.float64]
@@ -103,6 +103,16 @@ def find_reach(
     """
     if len(bases) == 0 or not paths:
         return None
+    open_paths = [i for i, p in enumerate(paths) if _is_tool_clear(p, i, obstacles, width_m)]
+    if not open_paths:
+        return None
+    paths = [paths[i] for i in open_paths]
+    obstacles = Obstacles(
+        free=obstacles.free,
+        near=obstacles.near,
+        held_in_tool_m=[obstacles.held_in_tool_m[i] for i in open_paths],
+        held_out_tool_m=[obstacles.held_out_tool_m[i] for i in open_paths],
+    )
     order = np.argsort(base_cost_s, kind="stable")
     for first in range(0, len(order), chunk):
         part = order[first : first + chunk]
@@ -110,6 +120,33 @@ def find_reach(
         if found is not None:
             return found
     return None
+
+
+def _is_tool_clear(path: ToolPath, index: int, obstacles: Obstacles, width_m: float | None) -> bool:
+    """Check hand and held thing along the whole path, which needs no arm and so weeds out most paths for all bases."""
+    width = path.width_m if width_m is None else width_m
+    for points, held, clear in (
+        (_densify(path.way_in_world_m), obstacles.held_in_tool_m[index], slice(None, -3)),
+        (_densify(path.way_out_world_m), obstacles.held_out_tool_m[index], slice(3, None)),
+    ):
+        if tool_hits(obstacles.near, points, path.rot_world, margin_m=TIGHT_M, width_m=width).any():
+            return False
+        if (
+            held is not None
+            and tool_hits(
+                obstacles.near, points[clear], path.rot_world, margin_m=TIGHT_M, width_m=width, held_tool_m=held
+            ).any()
+        ):
+            return False
+    return True
+
+
+def _densify(points: Array) -> Array:
+    dense = [points[:1]]
+    for a, b in zip(points[:-1], points[1:], strict=True):
+        count = max(int(np.ceil(np.linalg.norm(b - a) / _STEP_M)), 1)
+        dense.append(a + np.linspace(0, 1, count + 1)[1:, None] * (b - a))
+    return np.concatenate(dense)
 
 
 def _search(
@@ -126,10 +163,19 @@ def _search(
         return None
     b, g, torso, swivel, branch, q = combo
     cost = base_cost_s[b] + np.array([p.penalty_s for p in paths])[g] + _comfort(q, torso, start)
-    order = np.argsort(cost, kind="stable")[: 6 * max_checks]
+    # One posture of each kind (base, path, torso) first: its siblings mostly share its fate.
+    order = np.argsort(cost, kind="stable")
+    _, first = np.unique(
+        (b * len(paths) + g)[order] * len(_TORSO_M) + np.searchsorted(_TORSO_M, torso[order]), return_index=True
+    )
+    leaders = order[np.sort(first)]
+    order = np.concatenate(
+        [leaders[: 5 * max_checks], np.setdiff1d(order[: 3 * max_checks], leaders, assume_unique=True)]
+    )
     ends = np.concatenate([torso[order, None, None].repeat(q.shape[1], axis=1), q[order]], axis=2)
     good = _ends_clear(bases[b[order]], g[order], ends, paths, obstacles, width_m)
-    for i in order[good][:max_checks]:
+    fine = order[good]
+    for i in fine[np.argsort(cost[fine], kind="stable")][:max_checks]:
         plan = _full_check(
             bases[b[i]], int(g[i]), float(torso[i]), float(swivel[i]), int(branch[i]), paths, obstacles, start, width_m
         )
@@ -192,9 +238,7 @@ def _ends_clear(
     """Check target and outer end of many candidates at once, without what is held."""
     n, k = ends.shape[:2]
     width = width_m if width_m is not None else max(p.width_m for p in paths)
-    bad = hits(
-        obstacles.near, np.repeat(bases, k, axis=0), ends.reshape(n * k, 8), margin_m=TIGHT_M, width_m=width
-    )
+    bad = hits(obstacles.near, np.repeat(bases, k, axis=0), ends.reshape(n * k, 8), margin_m=TIGHT_M, width_m=width)
     del g
     return ~bad.reshape(n, k).any(axis=1)
 
@@ -223,13 +267,15 @@ def _full_check(
         return None
     # What is held rests on its support at the target: it is checked once it is clear of it.
     clear = 3
-    if held_in is not None and hits(
-        obstacles.near, base, way_in[:-clear], margin_m=TIGHT_M, width_m=width, held_tool_m=held_in
-    ).any():
+    if (
+        held_in is not None
+        and hits(obstacles.near, base, way_in[:-clear], margin_m=TIGHT_M, width_m=width, held_tool_m=held_in).any()
+    ):
         return None
-    if held_out is not None and hits(
-        obstacles.near, base, way_out[clear:], margin_m=TIGHT_M, width_m=width, held_tool_m=held_out
-    ).any():
+    if (
+        held_out is not None
+        and hits(obstacles.near, base, way_out[clear:], margin_m=TIGHT_M, width_m=width, held_tool_m=held_out).any()
+    ):
         return None
     unfold = join(obstacles.free, base, start, way_in[0], width, held_in)
     if unfold is None:
@@ -242,11 +288,7 @@ def _full_check(
 
 def _trace(base: Array, rot_world: Array, points: Array, torso: float, swivel: float, branch: int) -> Array | None:
     """Return the (k, 8) postures along a polyline of the tool, or None where the branch ends or jumps."""
-    dense = [points[:1]]
-    for a, b in zip(points[:-1], points[1:], strict=True):
-        count = max(int(np.ceil(np.linalg.norm(b - a) / _STEP_M)), 1)
-        dense.append(a + np.linspace(0, 1, count + 1)[1:, None] * (b - a))
-    world = np.concatenate(dense)
+    world = _densify(points)
     turn = rot_z(-base[2])
     pos = (world - np.array([base[0], base[1], 0.0])) @ turn.T - MOUNT_M - np.array([0.0, 0.0, torso])
     q, valid = _GEOMETRY.solve(pos, np.broadcast_to(turn @ rot_world, (len(pos), 3, 3)), np.full(len(pos), swivel))
