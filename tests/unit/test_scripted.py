@@ -7,6 +7,7 @@ import pytest
 from embodied.graph.facts import Graph, Node, fact
 from embodied.planners.rules.instruction import read_instruction
 from embodied.planners.rules.scripted import ScriptedPlanner
+from embodied.skills.contract import SkillCall
 from embodied.tasks.goal import AllOf, Holds, describe
 from tests.planner_support import household, household_skills, run_symbolically, task_of, view_of
 
@@ -80,7 +81,19 @@ def test_explores_when_the_thing_was_never_seen() -> None:
     planner.reset("robot_0", 0)
     seen: set[str] = set()
     for _ in range(5):
-        (call,) = planner.act(view_of(graph.changed(remove=[support]), SKILLS, task=task)).calls
-        assert call.skill == "go_to"
-        seen.add(str(call))
+        calls = planner.act(view_of(graph.changed(remove=[support]), SKILLS, task=task)).calls
+        assert [c.skill for c in calls] == ["go_to", "open"]
+        seen.add(str(calls))
     assert len(seen) == 5
+    found = planner.act(view_of(graph, SKILLS, task=task)).calls
+    assert found[-1] == SkillCall.of("place", thing="thing_0", relation="on", target="table_9")
+
+
+def test_gives_up_when_all_furniture_was_seen() -> None:
+    graph = household(1)
+    graph = graph.changed(remove=graph.facts)
+    task = task_of(Holds(fact("ontop", "thing_0", "table_9")), instruction="Put thing_0 on table_9")
+    planner = ScriptedPlanner()
+    planner.reset("robot_0", 0)
+    skills = [planner.act(view_of(graph, SKILLS, task=task)).calls[0].skill for _ in range(21)]
+    assert skills == ["go_to"] * 20 + ["abstain"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from embodied.graph.facts import Graph
 from embodied.planners.calls import abstain_call, done_call
 from embodied.planners.contract import Plan, PlannerView
 from embodied.planners.rules.instruction import read_instruction
@@ -12,7 +13,8 @@ from embodied.planners.search.serial import find_plan
 from embodied.skills.contract import SkillCall, Status
 from embodied.tasks.goal import Goal
 
-_EXPLORERS = ("look", "open", "go_to", "fly_to", "drive_to")
+_EXPLORING = ("go_to", "fly_to", "drive_to", "open", "look")
+_FURNITURE = frozenset({"surface", "container", "openable"})
 _MAX_EXPANSIONS = 1500
 
 
@@ -33,7 +35,7 @@ class ScriptedPlanner:
         """Begin an episode. There is no randomness; the seed is not used."""
         self._failures = FailureMemory()
         self._latches: Latches = frozenset()
-        self._explored: set[SkillCall] = set()
+        self._explored: set[str] = set()
 
     def act(self, view: PlannerView) -> Plan:
         """Answer with a plan for what was understood, with exploration, or with ``done`` or ``abstain``."""
@@ -44,13 +46,14 @@ class ScriptedPlanner:
         self._latch(view, goal, [s.call for s in fresh if s.outcome.status is Status.SUCCEEDED])
         if satisfied(goal, view.graph.facts, self._latches):
             return Plan(calls=(done_call(),))
-        calls = self._search(view, goal)
-        if calls:
-            return Plan(calls=calls[: self.max_calls])
-        step = self._explore(view)
-        if step is None:
+        calls = (
+            self._search(view, goal, self._failures.ruled_out)
+            or self._explore(view)
+            or self._search(view, goal, frozenset())
+        )
+        if not calls:
             return Plan(calls=(abstain_call(view.skills, "I looked everywhere and found no way."),))
-        return Plan(calls=(step,))
+        return Plan(calls=calls[: self.max_calls])
 
     def _latch(self, view: PlannerView, goal: Goal, succeeded: list[SkillCall]) -> None:
         nodes = latches_in(goal)
@@ -61,30 +64,48 @@ class ScriptedPlanner:
                 self._latches = advance(nodes, view.graph.facts | added, self._latches)
         self._latches = advance(nodes, view.graph.facts, self._latches)
 
-    def _search(self, view: PlannerView, goal: Goal) -> tuple[SkillCall, ...]:
-        for forbidden in dict.fromkeys((self._failures.ruled_out, frozenset())):
-            problem = Problem(
-                view.graph,
-                view.skills,
-                view.agent,
-                goal,
-                extra_cost_s=self._failures.extra_cost_s,
-                forbidden=forbidden,
-                latches=self._latches,
-            )
-            found = find_plan(problem, max_expansions=_MAX_EXPANSIONS)
-            if found.calls:
-                return found.calls
+    def _search(self, view: PlannerView, goal: Goal, forbidden: frozenset[SkillCall]) -> tuple[SkillCall, ...]:
+        problem = Problem(
+            view.graph,
+            view.skills,
+            view.agent,
+            goal,
+            extra_cost_s=self._failures.extra_cost_s,
+            forbidden=forbidden,
+            unknown=_unknown(view.graph),
+            latches=self._latches,
+        )
+        return find_plan(problem, max_expansions=_MAX_EXPANSIONS).calls or ()
+
+    def _explore(self, view: PlannerView) -> tuple[SkillCall, ...]:
+        """Go to the next piece of furniture not yet looked at, open it if it is shut, and look."""
+        if not _unknown(view.graph):
+            return ()
+        for node in view.graph.of_kind("fixture"):
+            if node.name in self._explored or not node.properties & _FURNITURE:
+                continue
+            self._explored.add(node.name)
+            calls, graph = [], view.graph
+            for name in _EXPLORING:
+                call = _call_on(view, name, node.name)
+                if call is None or view.skills[name].unmet(graph, view.agent, call):
+                    continue
+                calls.append(call)
+                graph = graph.changed(*view.skills[name].effects(graph, view.agent, call))
+            if calls:
+                return tuple(calls)
         return ()
 
-    def _explore(self, view: PlannerView) -> SkillCall | None:
-        """Return a call that may show something new: look here, open what is shut, go where it has not been."""
-        last = view.memory[-1].call if view.memory else None
-        admissible = view.admissible
-        for name in _EXPLORERS:
-            for call in admissible:
-                again = call in self._explored and not (name == "look" and last is not None and last.skill != "look")
-                if call.skill == name and not again and call not in self._failures.ruled_out:
-                    self._explored.add(call)
-                    return call
+
+def _unknown(graph: Graph) -> frozenset[str]:
+    """Return the movable things of which the belief says nothing."""
+    known = {a for f in graph.facts for a in f.args}
+    return frozenset(n.name for n in graph.of_kind("object") if n.name not in known)
+
+
+def _call_on(view: PlannerView, skill: str, target: str) -> SkillCall | None:
+    """Return the call of a skill on one target, if the skill is there and takes just that."""
+    if skill not in view.skills:
         return None
+    required = [p for p in view.skills[skill].parameters if p.required]
+    return SkillCall(skill, ((required[0].name, target),)) if len(required) == 1 else None

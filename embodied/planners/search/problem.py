@@ -43,6 +43,7 @@ class Problem:
       constraints: goals that no reached state may break if the start does not.
       extra_cost_s: call to seconds added to its cost, for calls that failed before.
       forbidden: calls not to use at all.
+      unknown: names of things whose place is not known; no call may use them.
       latches: latches of ``goal`` that have already fired.
     """
 
@@ -56,6 +57,7 @@ class Problem:
         constraints: tuple[Goal, ...] = (),
         extra_cost_s: Mapping[SkillCall, float] | None = None,
         forbidden: frozenset[SkillCall] = frozenset(),
+        unknown: frozenset[str] = frozenset(),
         latches: Latches = frozenset(),
     ) -> None:
         self.skills = dict(sorted(skills.items()))
@@ -63,6 +65,7 @@ class Problem:
         self.goal = goal
         self.extra_cost_s = extra_cost_s or {}
         self.forbidden = forbidden
+        self.unknown = unknown
         self._latch_nodes = latches_in(AllOf((goal, *constraints)))
         indexed = IndexedGraph.of(graph)
         self.start = State(indexed, advance(self._latch_nodes, indexed.facts, latches))
@@ -85,8 +88,9 @@ class Problem:
         """Yield the allowed calls that make sense in a graph."""
         for skill in self.skills.values():
             for call in skill.groundings(graph, self.agent):
-                if call not in self.forbidden:
-                    yield skill, call
+                if call in self.forbidden or (self.unknown and any(v in self.unknown for _, v in call.args)):
+                    continue
+                yield skill, call
 
     def unmet(self, graph: Graph, candidate: Candidate) -> tuple[Unmet, ...]:
         """Return what keeps a candidate from starting."""
