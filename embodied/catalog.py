@@ -59,9 +59,7 @@ CONTROLLERS.add(
 SKILLS.add("take_off", "embodied.skills.drones.basic:TAKE_OFF", summary="climb to a height", tags=("drones",))
 SKILLS.add("fly_to", "embodied.skills.drones.basic:FLY_TO", summary="fly to a place", tags=("drones",))
 SKILLS.add("land", "embodied.skills.drones.basic:LAND", summary="land on the pad below", tags=("drones",))
-SKILLS.add(
-    "inspect", "embodied.skills.drones.inspect:INSPECT", summary="look at a target", tags=("drones",)
-)
+SKILLS.add("inspect", "embodied.skills.drones.inspect:INSPECT", summary="look at a target", tags=("drones",))
 TASKS.add(
     "drones/inspect@1",
     "embodied.tasks.drones.inspect:INSPECT",
@@ -76,5 +74,27 @@ SKILLS.add("done", "embodied.skills.common.stay:DONE", summary="say that the goa
 SKILLS.add("abstain", "embodied.skills.common.stay:ABSTAIN", summary="say that it cannot be done", tags=("any",))
 SKILLS.add("go_to", "embodied.skills.household.go_to:GO_TO", summary="drive to something", tags=("household",))
 SKILLS.add("look", "embodied.skills.household.look:LOOK", summary="turn to something and look", tags=("household",))
+
+SCENES.add(
+    "warehouse/hall@1", "embodied_scenes.warehouse.hall:hall", summary="racks, carriers, stations", tags=("warehouse",)
+)
+ROBOTS.add("amr", "embodied.robots.amr.spec:AMR", summary="mobile robot with a lifting deck", tags=("warehouse",))
+CONTROLLERS.add(
+    "lane_following",
+    "embodied_controllers.base.lane_following:LaneFollower",
+    summary="straight lanes, turns on the spot, stops where the free lane ends",
+    tags=("warehouse",),
+)
+SKILLS.add("drive_to", "embodied.skills.warehouse.all:drive_to", summary="drive to a place", tags=("warehouse",))
+SKILLS.add("lift", "embodied.skills.warehouse.all:lift", summary="lift a carrier", tags=("warehouse",))
+SKILLS.add("lower", "embodied.skills.warehouse.all:lower", summary="lower the carrier", tags=("warehouse",))
+SKILLS.add("scan_code", "embodied.skills.warehouse.all:scan_code", summary="read a code", tags=("warehouse",))
+SKILLS.add("charge", "embodied.skills.warehouse.all:charge", summary="charge the battery", tags=("warehouse",))
+TASKS.add(
+    "warehouse/deliver@1",
+    "embodied.tasks.warehouse.deliver:DELIVER",
+    summary="bring a carrier to a pick station",
+    tags=("warehouse",),
+)
 
 REGISTRIES = {r.kind: r for r in (SCENES, ROBOTS, TASKS, SKILLS, PLANNERS, CONTROLLERS, WORLDS)}

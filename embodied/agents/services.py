@@ -20,5 +20,10 @@ def make_services(info: SceneInfo, specs: Mapping[str, RobotSpec], bus: MessageB
     Returns:
       ``messages`` always; others by the kinds of robots.
     """
-    del info, specs
-    return {"messages": bus}
+    del info
+    services: dict[str, object] = {"messages": bus}
+    if any(spec.kind == "amr" for spec in specs.values()):
+        from embodied.skills.warehouse.floor import SERVICE, FleetFloor
+
+        services[SERVICE] = FleetFloor()
+    return services

@@ -12,7 +12,7 @@ from embodied.worlds.contract import Edit
 from embodied_controllers.contract import Array, RobotState
 
 if TYPE_CHECKING:
-    from embodied.sensors.codes import CodeReading
+    from embodied.sensors.codes import CodeReader, CodeReading
     from embodied.worlds.contract import PhysicsWorld
 
 GRAVITY_MPS2 = 9.81
@@ -39,8 +39,8 @@ class Amr(SimRobot):
         lift = model.actuator(f"{self.prefix}lift")
         self._lift_gain = (float(lift.gainprm[0]), float(lift.biasprm[1]), float(lift.biasprm[2]))
         self._lift_force_n = (float(lift.forcerange[0]), float(lift.forcerange[1]))
-        self._lift_input_m = 0.0
-        self._codes = None
+        self._codes: CodeReader | None = None
+        self._applied_s = 0.0
 
     def read(self) -> RobotState:
         """Return the newest sample: exact odometry, deck height, what rests on the deck, battery."""
@@ -86,21 +86,26 @@ class Amr(SimRobot):
     def _load_kg(self, deck_m: float, deck_mps: float) -> float:
         """Weight on the deck from the lift's force, its own weight taken off."""
         gain, stiffness, damping = self._lift_gain
-        force_n = gain * self._lift_input_m + stiffness * deck_m + damping * deck_mps
+        force_n = gain * float(self.world.ctrl[self.env_index, self._ctrl[3]]) + stiffness * deck_m + damping * deck_mps
         force_n = min(max(force_n, self._lift_force_n[0]), self._lift_force_n[1])
         return max(force_n / GRAVITY_MPS2 - DECK_MASS_KG, 0.0)
 
     def _apply(self, values: Array) -> None:
         ctrl = self.world.ctrl[self.env_index]
         forward_mps, yaw_rate_radps, deck_m = (float(v) for v in values)
-        step_m = DECK_SPEED_MPS * self.dt_ctrl_s
-        self._lift_input_m += min(max(deck_m - self._lift_input_m, -step_m), step_m)
+        now_s = self.world.time_s(self.env_index)
+        past_s = min(max(now_s - self._applied_s, 0.0), self.dt_ctrl_s)
+        self._applied_s = now_s
         forward, sideways, turn, lift = self._ctrl
-        ctrl[forward], ctrl[sideways], ctrl[turn], ctrl[lift] = forward_mps, 0.0, yaw_rate_radps, self._lift_input_m
+        ctrl[forward], ctrl[sideways], ctrl[turn] = forward_mps, 0.0, yaw_rate_radps
+        step_m = DECK_SPEED_MPS * past_s
+        ctrl[lift] += min(max(deck_m - float(ctrl[lift]), -step_m), step_m)
+        # drain before the inputs of the next period act
         is_moving = abs(forward_mps) > 1e-6 or abs(yaw_rate_radps) > 1e-6
-        self.charge_by(-(DRIVING_DRAIN_1PS if is_moving else STANDING_DRAIN_1PS) * self.dt_ctrl_s)
+        self.charge_by(-(DRIVING_DRAIN_1PS if is_moving else STANDING_DRAIN_1PS) * past_s)
 
     def _present(self) -> Array:
         deck_m = float(self.world.qpos[self.env_index, self._deck_qpos])
-        self._lift_input_m = deck_m
+        self.world.ctrl[self.env_index, self._ctrl[3]] = deck_m
+        self._applied_s = self.world.time_s(self.env_index)
         return np.array([0.0, 0.0, deck_m])

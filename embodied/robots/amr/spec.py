@@ -37,8 +37,8 @@ AMR = RobotSpec(
     home={"deck": 0.0},
     radius_m=0.5,
     card=(
-        "Size, payload and speed of a MiR250 (data sheet of 2020); mass, forces and deck are ours. The wheels are drawn, "
-        "not simulated: no slip, no bumps, flat floors only. Odometry is exact. The battery is a counter: 13 h of driving "
-        "empty it, half of that at a stand, a charger fills it at a quarter of the capacity per hour times a speed-up."
+        "Size, payload and speed of a MiR250 (data sheet of 2020); mass, forces and deck are ours. Wheels are drawn, "
+        "not simulated: no slip, no bumps, flat floors only. Odometry is exact. The battery is a counter: 13 h of "
+        "driving empty it, standing takes half as much; the skill `charge` says how fast it fills."
     ),
 )

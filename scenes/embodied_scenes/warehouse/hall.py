@@ -208,9 +208,7 @@ def _carriers(layout: HallLayout, *, packages: bool, heavy: frozenset[str]) -> l
 def _border(grid: GridMap) -> list[WallSpec]:
     x1, y1 = grid.size_m
     corners = [(-0.05, -0.05), (x1 + 0.05, -0.05), (x1 + 0.05, y1 + 0.05), (-0.05, y1 + 0.05)]
-    return [
-        WallSpec(start_m=a, end_m=b, height_m=0.6) for a, b in zip(corners, corners[1:] + corners[:1], strict=True)
-    ]
+    return [WallSpec(start_m=a, end_m=b, height_m=0.6) for a, b in zip(corners, corners[1:] + corners[:1], strict=True)]
 
 
 def _inner_walls(grid: GridMap) -> list[WallSpec]:

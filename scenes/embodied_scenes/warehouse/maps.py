@@ -158,7 +158,9 @@ def _build(
     cell_m: float,
 ) -> GridMap:
     if not rows or not rows[0]:
-        raise MapError(f"{source}:{first_line}:{first_column}: map {name!r} is empty. Give it at least one row of cells.")
+        raise MapError(
+            f"{source}:{first_line}:{first_column}: map {name!r} is empty. Give it at least one row of cells."
+        )
     if not cell_m > 0:
         raise MapError(f"{source}: cell_m must be positive, got {cell_m}.")
     width = len(rows[0])
@@ -178,5 +180,7 @@ def _build(
             )
     grid = GridMap(name=name, kinds=kinds, cell_m=cell_m)
     if not grid.free.any():
-        raise MapError(f"{source}:{first_line}:{first_column}: map {name!r} has no free cell: no robot could stand in it.")
+        raise MapError(
+            f"{source}:{first_line}:{first_column}: map {name!r} has no free cell: no robot could stand in it."
+        )
     return grid

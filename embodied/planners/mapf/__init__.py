@@ -1,0 +1,1 @@
+"""Many robots on one floor: who may enter which cell when."""

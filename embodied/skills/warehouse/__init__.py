@@ -1,0 +1,1 @@
+"""Skills of robots that carry things in a warehouse."""
