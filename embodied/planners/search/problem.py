@@ -75,6 +75,7 @@ class Problem:
         )
         self._achievers: dict[Fact, list[Candidate]] = {}
         self._by_argument: dict[str, list[Candidate]] = {}
+        self._calls: list[Candidate] = []
         self._known: set[tuple[SkillCall, frozenset[Fact]]] = set()
         self._searched: set[Fact] = set()
         self._deleters: dict[Fact, tuple[Candidate, ...]] = {}
@@ -122,11 +123,14 @@ class Problem:
 
     def deleters(self, graph: IndexedGraph, unwanted: Fact) -> tuple[Candidate, ...]:
         """Return the calls that make a true fact false."""
-        found = self._deleters.get(unwanted)
+        found = self._deleters.get(unwanted, ())
         if not found:
             near = dict.fromkeys(c for arg in unwanted.args for c in self._by_argument.get(arg, ()))
-            pool = near or dict.fromkeys(c for group in self._by_argument.values() for c in group)
-            found = tuple(c for c in pool if unwanted in self._effects(graph, c)[1])
+            # a call such as lower() names nothing of what it undoes, so all are asked when the near ones do not
+            for pool in (near, self._calls):
+                found = tuple(c for c in pool if unwanted in self._effects(graph, c)[1])
+                if found:
+                    break
             self._deleters[unwanted] = found
         return found
 
@@ -137,13 +141,19 @@ class Problem:
     def _absorb(self, graph: IndexedGraph, assumed: frozenset[Fact]) -> None:
         """Learn the calls of a graph that differs from the start by ``assumed``."""
         for skill, call in self.groundings(graph):
-            if (call, assumed) in self._known or (call, frozenset()) in self._known:
+            if (call, assumed) in self._known:
                 continue
+            is_new = (call, frozenset()) not in self._known
             self._known.add((call, assumed))
             candidate = Candidate(skill, call, assumed)
             add, remove = skill.effects(graph, self.agent, call)
             for f in add - remove if add & remove else add:
-                self._achievers.setdefault(f, []).append(candidate)
+                # a known call may do more under the assumption: driving moves what was lifted before
+                if is_new or all(c.call != call for c in self._achievers.get(f, ())):
+                    self._achievers.setdefault(f, []).append(candidate)
+            if not is_new:
+                continue
+            self._calls.append(candidate)
             for arg in dict.fromkeys(str(v) for _, v in call.args):
                 self._by_argument.setdefault(arg, []).append(candidate)
 

@@ -118,21 +118,28 @@ class Lower(Skill):
 
     name = "lower"
     summary = "Lower the carrier that the robot carries onto the floor below."
+    parameters = (Parameter(name="thing", kind="object", summary="the carrier it carries", required=False),)
     robot_kinds = KINDS
     failure_codes = ("nothing_lifted", "stuck")
     timeout_s = 30.0
 
     def groundings(self, graph: Graph, agent: str) -> Iterable[SkillCall]:
-        """Yield the one call there is."""
-        yield SkillCall.of(self.name)
+        """Yield every carrier."""
+        for name in liftables(graph):
+            yield SkillCall.of(self.name, thing=name)
 
     def unmet(self, graph: Graph, agent: str, call: SkillCall) -> tuple[Unmet, ...]:
-        """The robot carries something."""
-        return () if load_of(graph, agent) else (Unmet(message=f"{agent} carries nothing"),)
+        """The robot carries something, and what was named if something was."""
+        load, thing = load_of(graph, agent), str(call.arg("thing", ""))
+        if not load or (thing and thing != load):
+            missing = fact("lifted", agent, thing) if thing else None
+            return (Unmet(message=f"{agent} carries {load or 'nothing'}, not {thing or 'a carrier'}", missing=missing),)
+        return ()
 
     def effects(self, graph: Graph, agent: str, call: SkillCall) -> tuple[frozenset[Fact], frozenset[Fact]]:
         """It stands where the robot is."""
-        return frozenset(), frozenset(graph.find("lifted", agent))
+        thing = str(call.arg("thing", "")) or load_of(graph, agent)
+        return frozenset(), frozenset({fact("lifted", agent, thing)} if thing else ())
 
     def start(self, ctx: SkillContext, call: SkillCall) -> SkillRun:
         """Lower the deck."""

@@ -97,7 +97,7 @@ def _plan(carrier: str, station: str, *, is_scan: bool) -> tuple[SkillCall, ...]
         *scan,
         SkillCall.of("lift", thing=carrier),
         SkillCall.of("drive_to", target=station),
-        SkillCall.of("lower"),
+        SkillCall.of("lower", thing=carrier),
         SkillCall.of("done"),
     )
 
