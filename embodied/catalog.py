@@ -97,4 +97,11 @@ TASKS.add(
     tags=("warehouse",),
 )
 
+TASKS.add(
+    "household/put_away@1",
+    "embodied.tasks.household.put_away:PUT_AWAY",
+    summary="bring misplaced things to where they belong",
+    tags=("household",),
+)
+
 REGISTRIES = {r.kind: r for r in (SCENES, ROBOTS, TASKS, SKILLS, PLANNERS, CONTROLLERS, WORLDS)}
