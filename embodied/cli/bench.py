@@ -17,7 +17,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 @app.command("run")
 def run(
-    suite: Annotated[str, typer.Argument(help="Name of a suite; `embodied list suites` shows them.")],
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="Name of a suite; `embodied list suites` shows them.")],
     planner: Annotated[
         str, typer.Option(help="Who plans: oracle, scripted, random, noop, openai:<model> …")
     ] = "oracle",

@@ -53,7 +53,7 @@ def run(
         results.append(result)
         page = write(result, folder)
         if not as_json:
-            header = ("figure", "value", "95 % interval", "target", "n", "holds")
+            header = ("figure", "value", "interval", "target", "n", "holds")
             print_table(f"\n{name}  ({page})", header, rows(result))
     held, total = count(results)
     if as_json:

@@ -91,7 +91,7 @@ def number(value: float | None, unit: str = "") -> str:
 
 
 def rows(result: StudyResult) -> list[tuple[str, str, str, str, str, str]]:
-    """Return the table of a study: figure, value, 95 % interval, target, n, holds."""
+    """Return the table of a study: figure, value, interval (95 % unless the note says else), target, n, holds."""
     lines = []
     for f in result.figures:
         interval = "exact" if f.low is None or f.high is None else f"{number(f.low)} … {number(f.high)}"
@@ -109,7 +109,7 @@ def write(result: StudyResult, folder: Path) -> Path:
     record, page = folder / f"{result.name}.json", folder / f"{result.name}.md"
     if result.quick and record.exists() and not json.loads(record.read_text())["quick"]:
         return page
-    head = "| figure | value | 95 % interval | target | n | holds |\n|---|---|---|---|---|---|\n"
+    head = "| figure | value | interval | target | n | holds |\n|---|---|---|---|---|---|\n"
     table = "".join("| " + " | ".join(c.replace("|", "\\|") for c in line) + " |\n" for line in rows(result))
     entry = STUDIES.entry(result.name)
     page.write_text(f"# {result.name}\n{entry.summary}\n\n{head}{table}\nMade by `{result.command}`.\n")

@@ -25,6 +25,6 @@ def act(payload):
     if kind == "env":
         return {k: os.environ.get(k) for k in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")}
     if kind == "print":
-        print("noise of an engine")
+        os.write(1, b"noise of an engine\n")  # past Python, as C code does
         return "printed"
     raise AssertionError(kind)
