@@ -280,8 +280,10 @@ def draw_mesh(g, tris, first, count, pos, rot, cam, rot_cam, scale, depth, seg, 
                 x = (j + 0.5 - 0.5 * width) * scale
                 inside = True
                 for c in range(3):  # the ray passes each edge on the inner side
-                    e, f = v[c], v[(c + 1) % 3]
-                    cx, cy, cz = e[1] * f[2] - e[2] * f[1], e[2] * f[0] - e[0] * f[2], e[0] * f[1] - e[1] * f[0]
+                    f = c + 1 if c < 2 else 0
+                    cx = v[c, 1] * v[f, 2] - v[c, 2] * v[f, 1]
+                    cy = v[c, 2] * v[f, 0] - v[c, 0] * v[f, 2]
+                    cz = v[c, 0] * v[f, 1] - v[c, 1] * v[f, 0]
                     if cx * x + cy * y - cz > 0.0:
                         inside = False
                 if inside:
@@ -293,10 +295,10 @@ def draw_mesh(g, tris, first, count, pos, rot, cam, rot_cam, scale, depth, seg, 
 
 
 @jit
-def _normal(kind, s, x, y, z):
+def _normal(kind, s0, s1, s2, x, y, z):
     """Unit normal of a primitive at a point of its surface, in its own frame."""
     if kind == BOX:
-        ax, ay, az = abs(x) / s[0], abs(y) / s[1], abs(z) / s[2]
+        ax, ay, az = abs(x) - s0, abs(y) - s1, abs(z) - s2
         if ax >= ay and ax >= az:
             return (1.0 if x > 0 else -1.0), 0.0, 0.0
         if ay >= az:
@@ -305,13 +307,13 @@ def _normal(kind, s, x, y, z):
     if kind == PLANE:
         return 0.0, 0.0, 1.0
     if kind == CYLINDER:
-        if abs(z) / s[1] > math.sqrt(x * x + y * y) / s[0]:
+        if abs(z) / s1 > math.sqrt(x * x + y * y) / s0:
             return 0.0, 0.0, (1.0 if z > 0 else -1.0)
         z = 0.0
     elif kind == CAPSULE:
-        z = z - s[1] if z > s[1] else (z + s[1] if z < -s[1] else 0.0)
+        z = z - s1 if z > s1 else (z + s1 if z < -s1 else 0.0)
     elif kind != SPHERE:
-        x, y, z = x / (s[0] * s[0]), y / (s[1] * s[1]), z / (s[2] * s[2])
+        x, y, z = x / (s0 * s0), y / (s1 * s1), z / (s2 * s2)
     r = 1.0 / math.sqrt(x * x + y * y + z * z + 1e-30)
     return x * r, y * r, z * r
 
@@ -320,8 +322,12 @@ def _normal(kind, s, x, y, z):
 def shade_image(kind, size, colour, tris, pos, rot, cam, rot_cam, scale, look, depth, seg, triangle, rgb):
     """Fill ``rgb`` from what is seen; ``look`` is ``shading.LOOK``."""
     height, width = depth.shape
-    n = np.empty(3)
-    p = np.empty(3)
+    lamp = np.empty((kind.shape[0], 9))  # directions to key light, fill light and zenith in each geom's frame
+    for g in range(kind.shape[0]):
+        for a in range(3):
+            lamp[g, a] = rot[g, a] * look[8] + rot[g, 3 + a] * look[9] + rot[g, 6 + a] * look[10]
+            lamp[g, 3 + a] = rot[g, a] * look[11] + rot[g, 3 + a] * look[12] + rot[g, 6 + a] * look[13]
+            lamp[g, 6 + a] = rot[g, 6 + a]
     for i in range(height):
         y = (0.5 * height - i - 0.5) * scale
         for j in range(width):
@@ -344,10 +350,10 @@ def shade_image(kind, size, colour, tris, pos, rot, cam, rot_cam, scale, look, d
                     sky = (1.0 - mix) * look[14 + c] + mix * look[17 + c]
                     rgb[i, j, c] = np.uint8(min(255.0, light * sky))
                 continue
-            p[0], p[1], p[2] = cam[0] + t * dx - pos[g, 0], cam[1] + t * dy - pos[g, 1], cam[2] + t * dz - pos[g, 2]
-            u = rot[g, 0] * p[0] + rot[g, 3] * p[1] + rot[g, 6] * p[2]
-            v = rot[g, 1] * p[0] + rot[g, 4] * p[1] + rot[g, 7] * p[2]
-            w = rot[g, 2] * p[0] + rot[g, 5] * p[1] + rot[g, 8] * p[2]
+            px, py, pz = cam[0] + t * dx - pos[g, 0], cam[1] + t * dy - pos[g, 1], cam[2] + t * dz - pos[g, 2]
+            u = rot[g, 0] * px + rot[g, 3] * py + rot[g, 6] * pz
+            v = rot[g, 1] * px + rot[g, 4] * py + rot[g, 7] * pz
+            w = rot[g, 2] * px + rot[g, 5] * py + rot[g, 8] * pz
             if kind[g] == MESH:
                 k = triangle[i, j]
                 ax, ay, az = tris[k, 1, 0] - tris[k, 0, 0], tris[k, 1, 1] - tris[k, 0, 1], tris[k, 1, 2] - tris[k, 0, 2]
@@ -356,12 +362,10 @@ def shade_image(kind, size, colour, tris, pos, rot, cam, rot_cam, scale, look, d
                 r = 1.0 / math.sqrt(n0 * n0 + n1 * n1 + n2 * n2 + 1e-30)
                 n0, n1, n2 = n0 * r, n1 * r, n2 * r
             else:
-                n0, n1, n2 = _normal(kind[g], size[g], u, v, w)
-            for a in range(3):
-                n[a] = rot[g, 3 * a] * n0 + rot[g, 3 * a + 1] * n1 + rot[g, 3 * a + 2] * n2
-            key = n[0] * look[8] + n[1] * look[9] + n[2] * look[10]
-            fill = n[0] * look[11] + n[1] * look[12] + n[2] * look[13]
-            lit = look[2] + look[3] * 0.5 * (1.0 + n[2])
+                n0, n1, n2 = _normal(kind[g], size[g, 0], size[g, 1], size[g, 2], u, v, w)
+            key = n0 * lamp[g, 0] + n1 * lamp[g, 1] + n2 * lamp[g, 2]
+            fill = n0 * lamp[g, 3] + n1 * lamp[g, 4] + n2 * lamp[g, 5]
+            lit = look[2] + look[3] * 0.5 * (1.0 + n0 * lamp[g, 6] + n1 * lamp[g, 7] + n2 * lamp[g, 8])
             lit += look[4] * max(0.0, key) + look[5] * max(0.0, fill)
             if kind[g] == PLANE:
                 cell = int(math.floor(u / look[6])) + int(math.floor(v / look[6]))
