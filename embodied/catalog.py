@@ -103,5 +103,7 @@ TASKS.add(
     summary="bring misplaced things to where they belong",
     tags=("household",),
 )
+SKILLS.add("open", "embodied.skills.household.open:OPEN", summary="open a door or drawer", tags=("household",))
+SKILLS.add("close", "embodied.skills.household.close:CLOSE", summary="close a door or drawer", tags=("household",))
 
 REGISTRIES = {r.kind: r for r in (SCENES, ROBOTS, TASKS, SKILLS, PLANNERS, CONTROLLERS, WORLDS)}
