@@ -31,5 +31,7 @@ MODELS: dict[str, Template] = {
     "trash_can": containers.trash_can,
     "laundry_basket": containers.laundry_basket,
     "basket": containers.basket,
+    "car": containers.car,
+    "mailbox": containers.mailbox,
     **OBJECTS,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from embodied_scenes.models.parts import OAK, Rgb, box
+from embodied_scenes.models.parts import DARK, OAK, Rgb, box, carcass, interior
 from embodied_scenes.spec import EntityModel, PartSpec, RegionSpec
 
 
@@ -54,3 +54,29 @@ def basket(
 ) -> EntityModel:
     """Low basket or tray that stands on furniture."""
     return open_box(depth=depth, width=width, height=height, color=color)
+
+
+def car(color: Rgb = (0.70, 0.12, 0.14)) -> EntityModel:
+    """Small car with an open boot at its front side (+x), as a loading place: boot floor 0.47 m, edge 0.75 m."""
+    boot = open_box(depth=0.56, width=1.10, height=0.75, raised=0.45, color=color)
+    (part,), (room,) = boot.parts, boot.regions
+    shift = 0.92
+    moved = tuple(
+        g.model_copy(update={"pos_m": (g.pos_m[0] + shift, g.pos_m[1], g.pos_m[2])}) for g in part.geoms
+    )
+    rest = (
+        box((1.84, 1.10, 0.50), (-0.28, 0, 0.45), color),
+        box((1.20, 1.00, 0.45), (-0.10, 0, 0.92), (0.55, 0.70, 0.80)),
+        *(box((0.50, 0.12, 0.40), (x, y, 0.20), DARK) for x in (-0.75, 0.55) for y in (-0.50, 0.50)),
+    )
+    region = room.model_copy(update={"center_m": (shift, 0.0, room.center_m[2])})
+    return EntityModel(parts=(PartSpec(geoms=(*moved, *rest)),), regions=(region,))
+
+
+def mailbox(color: Rgb = (0.20, 0.30, 0.70)) -> EntityModel:
+    """Letter box on a post, open at its front: floor at 0.72 m."""
+    geoms = carcass(depth_m=0.34, width_m=0.36, bottom_m=0.70, top_m=1.06, shelves_m=(), rgb=color)
+    post = box((0.10, 0.10, 0.70), (-0.05, 0, 0.35), DARK)
+    body = PartSpec(geoms=(*geoms[:-1], post))
+    room = interior("inside", depth_m=0.34, width_m=0.36, floor_m=0.72, ceiling_m=1.04)
+    return EntityModel(parts=(body,), regions=(room,))
