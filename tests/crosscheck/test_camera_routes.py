@@ -134,3 +134,11 @@ def test_gl_agrees_where_it_works():
     if done.returncode == 77:
         pytest.skip(done.stdout.strip())
     assert done.returncode == 0, done.stderr
+
+
+def test_osmesa_from_a_wheel_says_how_to_get_it(monkeypatch):
+    from embodied.sensors.camera import osmesa_wheel
+
+    monkeypatch.setattr(osmesa_wheel.metadata, "files", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"embodied-stack\[osmesa\]"):
+        osmesa_wheel.load()

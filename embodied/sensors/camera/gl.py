@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import warnings
+import weakref
 from functools import lru_cache
 from typing import Any
 
@@ -20,14 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embodied.errors import MissingExtraError, WorldError
+from embodied.sensors.camera import osmesa_wheel
 from embodied.sensors.camera.frame import NEAR_M, Frame, View
 from embodied.sensors.camera.table import GeomTable
 
 Array = NDArray[np.float64]
 
-_BACKENDS = ("egl", "osmesa", "glfw")
+_WHEEL = "osmesa-wheel"
+_BACKENDS = ("egl", "osmesa", _WHEEL, "glfw")
 _PROBE_TIMEOUT_S = 60.0
 _PROBE = """
+import sys
+from embodied.sensors.camera.gl import load_backend
+load_backend(sys.argv[1])
 import mujoco
 model = mujoco.MjModel.from_xml_string("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>")
 data = mujoco.MjData(model)
@@ -46,16 +52,19 @@ def probe(backend: str) -> str | None:
     """Return the name of the renderer that a GL backend gives, or None if it does not work here.
 
     Args:
-      backend: ``egl``, ``osmesa`` or ``glfw``.
+      backend: ``egl``, ``osmesa`` (of the system), ``osmesa-wheel`` (extra ``osmesa``) or ``glfw``.
     """
-    environment = {**os.environ, "MUJOCO_GL": backend, "PYOPENGL_PLATFORM": backend}
-    if backend == "glfw":
-        environment.pop("PYOPENGL_PLATFORM")
-        if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-            return None
+    environment = {k: v for k, v in os.environ.items() if k not in ("MUJOCO_GL", "PYOPENGL_PLATFORM")}
+    has_display = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    if backend == "glfw" and sys.platform.startswith("linux") and not has_display:
+        return None
     try:
         done = subprocess.run(
-            [sys.executable, "-c", _PROBE], env=environment, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S
+            [sys.executable, "-c", _PROBE, backend],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_TIMEOUT_S,
         )
     except (subprocess.TimeoutExpired, OSError):
         return None
@@ -79,14 +88,20 @@ def choose_backend() -> tuple[str, str]:
             return backend, name
     raise MissingExtraError(
         f"No GL library works here (tried {wanted or ', '.join(_BACKENDS)} in a child process). "
-        "Install one (Debian, Ubuntu: apt install libegl1 libgl1-mesa-dri), or use the camera route 'zbuffer' or "
+        "Install one (Debian, Ubuntu: apt install libegl1 libgl1-mesa-dri; or pip install "
+        "'embodied-stack[osmesa]'), or use the camera route 'zbuffer' or "
         "'rays', which need none."
     )
 
 
-def _load_backend(backend: str) -> None:
+def load_backend(backend: str) -> None:
     """Make MuJoCo use a backend although it chose one when it was imported."""
-    if os.environ.get("MUJOCO_GL") == backend:
+    if backend == _WHEEL:
+        backend = "osmesa"
+        os.environ["PYOPENGL_PLATFORM"] = backend
+        if "OpenGL.osmesa" not in sys.modules:
+            osmesa_wheel.load()
+    elif os.environ.get("MUJOCO_GL") == backend:
         return
     os.environ["MUJOCO_GL"] = backend
     if backend in ("egl", "osmesa"):
@@ -111,7 +126,7 @@ class GlRenderer:
 
     def __init__(self, model: mujoco.MjModel, table: GeomTable) -> None:
         backend, name = choose_backend()
-        _load_backend(backend)
+        load_backend(backend)
         self.is_software = any(word in name.lower() for word in ("llvmpipe", "softpipe", "swrast"))
         self.table = table
         self._model = copy.copy(model)  # colours, near plane and quality are changed below
@@ -148,7 +163,7 @@ class GlRenderer:
     def close(self) -> None:
         """Free the GL context."""
         if self._renderer is not None:
-            self._renderer.close()
+            self._closer()
             self._renderer = None
 
     def _renderer_of(self, view: View) -> Any:  # noqa: ANN401
@@ -164,6 +179,8 @@ class GlRenderer:
                     f"MuJoCo's renderer failed although the probe passed ({type(error).__name__}: {error}). "
                     "Set MUJOCO_GL before starting Python, or use the camera route 'zbuffer' or 'rays'."
                 ) from error
+            # Also at exit, while the GL library can still be called.
+            self._closer = weakref.finalize(self, self._renderer.close)
             self._size = size
             if self.is_software:
                 self._renderer.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = 0
