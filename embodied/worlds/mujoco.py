@@ -311,6 +311,18 @@ class MujocoBatchWorld(PhysicsBase):
         if self.layout.buttons:
             self._press_buttons()
 
+    def clear(self, env_indices: NDArray[np.int64]) -> None:
+        """Put the engine's state of some environments back without recomputing derived arrays.
+
+        For callers that write ``qpos`` and ``qvel`` right afterwards; state machines keep their values.
+        """
+        self.batch.reset(ids=env_indices, stage=mujoco.mjtStage.mjSTAGE_NONE)
+
+    @property
+    def act(self) -> Array:
+        """(num_envs, na) live view of the actuator activations."""
+        return self.batch.bind("act")
+
     def forward(self) -> None:
         """Recompute derived arrays from the present state."""
         self.batch.forward()
