@@ -106,4 +106,17 @@ TASKS.add(
 SKILLS.add("open", "embodied.skills.household.open:OPEN", summary="open a door or drawer", tags=("household",))
 SKILLS.add("close", "embodied.skills.household.close:CLOSE", summary="close a door or drawer", tags=("household",))
 
+SCENES.add(
+    "household/flat_garden@1",
+    "embodied_scenes.household:flat_garden",
+    summary="the flat with garden, corridor, dining room, bathroom and child's room",
+    tags=("household",),
+)
+TASKS.add(
+    "household/behavior@1",
+    "embodied.tasks.household.behavior:BEHAVIOR",
+    summary="twenty published activities in BDDL",
+    tags=("household", "public_data"),
+)
+
 REGISTRIES = {r.kind: r for r in (SCENES, ROBOTS, TASKS, SKILLS, PLANNERS, CONTROLLERS, WORLDS)}

@@ -116,6 +116,7 @@ def free_spots(
       frame: pose of the body that carries the region.
       half_size_m: (3,) half extents of the thing.
       taken: boxes of the movable things that are there.
+      rng: source of all choices.
       yaws_rad: turns of the thing against the region's frame to choose from.
       gap_m: distance to keep from other things; room for a finger.
       margin_m: distance to keep from the region's edges.

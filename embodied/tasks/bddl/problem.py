@@ -9,7 +9,7 @@ from embodied.errors import TaskError, nearest_hint
 from embodied.graph.facts import Fact
 from embodied.tasks.bddl.sexpr import Sexpr, parse_sexpr, syntax_error
 
-# Predicates of the `omnigibson` domain with their number of arguments (BEHAVIOR-1K, bddl 3.6.0, domain_omnigibson.bddl).
+# Predicates with their number of arguments (BEHAVIOR-1K, bddl 3.6.0, domain_omnigibson.bddl).
 PREDICATES: Mapping[str, int] = {
     **dict.fromkeys(
         ("cooked", "frozen", "open", "folded", "unfolded", "toggled_on", "hot", "on_fire", "future", "real", "broken"),

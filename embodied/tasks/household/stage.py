@@ -62,12 +62,13 @@ class Stage:
         """Return a free spot for a thing that a robot can reach, or None."""
         regions = self.regions(fixture, relation)
         support = self.info.entities[fixture]
-        for index in rng.permutation(len(regions)):
-            region = regions[int(index)]
-            frame = self.poses[region.body]
-            for spot in free_spots(region, frame, thing.half_size_m, taken, rng, yaws_rad=self._yaws(region)):
-                if self._in_reach(spot, region, frame, support, thing):
-                    return spot
+        order = [regions[int(i)] for i in rng.permutation(len(regions))]
+        for gap_m in (0.06, 0.03):  # room for fingers on both sides if there is any
+            for region in order:
+                frame, yaws = self.poses[region.body], self._yaws(region)
+                for spot in free_spots(region, frame, thing.half_size_m, taken, rng, yaws_rad=yaws, gap_m=gap_m):
+                    if self._in_reach(spot, region, frame, support, thing):
+                        return spot
         return None
 
     def _yaws(self, region: RegionInfo) -> tuple[float, ...]:
@@ -96,7 +97,9 @@ class Stage:
             point = self.floor.free_point(candidates[int(index)].rect_m, 0.5, rng)
             if point is not None:
                 return (*point, float(rng.uniform(-math.pi, math.pi)))
-        raise TaskError(f"{self.scene.id}: no free floor for a robot in {[r.name for r in candidates]}. Move furniture.")
+        raise TaskError(
+            f"{self.scene.id}: no free floor for a robot in {[r.name for r in candidates]}. Move furniture."
+        )
 
 
 def start_pose(spot: Spot, thing: EntityInfo) -> tuple[float, ...]:

@@ -157,9 +157,9 @@ def _digest_color(word: str) -> tuple[float, float, float]:
 # Containers that stand still: word to template on the floor and on furniture.
 _CONTAINERS: dict[str, tuple[str, Params]] = {
     "mailbox": ("mailbox", {}),
-    "crib": ("open_box", {"depth": 0.42, "width": 0.60, "height": 0.70, "raised": 0.42}),
+    "crib": ("open_box", {"depth": 0.40, "width": 0.56, "height": 0.70, "raised": 0.42}),
     "recycling_bin": ("open_box", {"depth": 0.36, "width": 0.36, "height": 0.55, "raised": 0.25}),
-    "sack": ("open_box", {"depth": 0.40, "width": 0.46, "height": 0.58, "raised": 0.35}),
+    "sack": ("open_box", {"depth": 0.46, "width": 0.52, "height": 0.58, "raised": 0.30}),
 }
 
 
@@ -167,12 +167,14 @@ def container_shape(synset: str, *, on_floor: bool) -> Shape | None:
     """Return the template of a container that stands where the activity puts it, or None for other words."""
     word = lemma(synset)
     words = ("bin", "box", "sack", "crib", "basket", "ashcan", "carton", "mailbox", "bag", "vase")
-    if "__of__" in synset or not any(word == w or word.endswith("_" + w) or word == w for w in words):
+    if "__of__" in synset or not any(word == w or word.endswith("_" + w) for w in words):
         return None
     color = _digest_color(word)
     if word in _CONTAINERS and on_floor:
         model, params = _CONTAINERS[word]
         return Shape(model=model, params={**params, "color": color})
     if on_floor:
-        return Shape(model="open_box", params={"height": 0.55, "raised": 0.30, "color": color})
+        return Shape(
+            model="open_box", params={"depth": 0.46, "width": 0.52, "height": 0.55, "raised": 0.28, "color": color}
+        )
     return Shape(model="basket", params={"color": color})

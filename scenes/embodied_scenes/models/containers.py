@@ -17,6 +17,11 @@ def open_box(
     """Box without a lid; origin on the ground.
 
     Args:
+      depth: outer size along x, metres.
+      width: outer size along y, metres.
+      height: of the rim, metres.
+      wall: thickness, metres.
+      color: of the walls.
       raised: height of a solid foot under the box's floor; it brings the opening within an arm's reach.
     """
     floor_z = raised + wall
@@ -49,9 +54,7 @@ def laundry_basket(color: Rgb = (0.85, 0.75, 0.85)) -> EntityModel:
     return open_box(depth=0.40, width=0.50, height=0.55, raised=0.25, color=color)
 
 
-def basket(
-    depth: float = 0.26, width: float = 0.34, height: float = 0.14, color: Rgb = OAK
-) -> EntityModel:
+def basket(depth: float = 0.26, width: float = 0.34, height: float = 0.14, color: Rgb = OAK) -> EntityModel:
     """Low basket or tray that stands on furniture."""
     return open_box(depth=depth, width=width, height=height, color=color)
 
@@ -61,9 +64,7 @@ def car(color: Rgb = (0.70, 0.12, 0.14)) -> EntityModel:
     boot = open_box(depth=0.56, width=1.10, height=0.75, raised=0.45, color=color)
     (part,), (room,) = boot.parts, boot.regions
     shift = 0.92
-    moved = tuple(
-        g.model_copy(update={"pos_m": (g.pos_m[0] + shift, g.pos_m[1], g.pos_m[2])}) for g in part.geoms
-    )
+    moved = tuple(g.model_copy(update={"pos_m": (g.pos_m[0] + shift, g.pos_m[1], g.pos_m[2])}) for g in part.geoms)
     rest = (
         box((1.84, 1.10, 0.50), (-0.28, 0, 0.45), color),
         box((1.20, 1.00, 0.45), (-0.10, 0, 0.92), (0.55, 0.70, 0.80)),

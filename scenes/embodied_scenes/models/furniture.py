@@ -102,7 +102,11 @@ def chair(size: float = 0.42, height: float = 0.46, color: Rgb = (0.72, 0.30, 0.
     """Chair with a seat and a back rest."""
     leg = 0.04
     reach = size / 2 - leg / 2
-    geoms = [box((leg, leg, height - 0.04), (sx * reach, sy * reach, (height - 0.04) / 2), WOOD) for sx in (1, -1) for sy in (1, -1)]
+    geoms = [
+        box((leg, leg, height - 0.04), (sx * reach, sy * reach, (height - 0.04) / 2), WOOD)
+        for sx in (1, -1)
+        for sy in (1, -1)
+    ]
     geoms.append(box((size, size, 0.04), (0, 0, height - 0.02), color))
     geoms.append(box((0.04, size, 0.42), (-size / 2 + 0.02, 0, height + 0.21), color))
     seat = surface("seat", size_m=(size - 0.06, size), center_m=(0.03, 0, height))
@@ -140,7 +144,7 @@ def stool(size: float = 0.40, height: float = 0.50, color: Rgb = OAK) -> EntityM
 
 
 def _device(geoms: tuple[GeomSpec, ...], x_m: float, z_m: float) -> EntityModel:
-    """Box-like device with a red button on its front face at ``x_m``; its cap, one travel to each side, clears the face."""
+    """Box-like device with a red button before its front face at ``x_m``, clear of it by more than its travel."""
     button = ButtonSpec(part="body", pos_m=(x_m + 0.021, 0.0, z_m), outward=(1.0, 0.0, 0.0), travel_m=0.01)
     return EntityModel(parts=(PartSpec(geoms=geoms),), buttons=(button,))
 
@@ -176,9 +180,7 @@ def coffee_machine(color: Rgb = (0.12, 0.12, 0.14)) -> EntityModel:
     return _device(geoms, 0.14, 0.25)
 
 
-def block(
-    depth: float = 0.5, width: float = 0.5, height: float = 0.6, color: Rgb = (0.6, 0.6, 0.62)
-) -> EntityModel:
+def block(depth: float = 0.5, width: float = 0.5, height: float = 0.6, color: Rgb = (0.6, 0.6, 0.62)) -> EntityModel:
     """Plain piece of furniture of a given size, for categories without a template of their own."""
     top = surface("top", size_m=(depth, width), center_m=(0, 0, height))
     geoms = (box((depth, width, height), (0, 0, height / 2), color),)

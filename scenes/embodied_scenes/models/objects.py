@@ -1,7 +1,7 @@
 """Movable objects, each of a size and weight that one parallel gripper can hold.
 
-Every object has a horizontal extent of at most 0.07 m along y, is 0.03–0.25 m high, weighs 0.05–0.5 kg, stands on a flat
-base, and has its origin in the middle of its bounding box. Round things get a flat-bottomed core that makes the
+Every object has a horizontal extent of at most 0.07 m along y, is 0.03–0.25 m high, weighs 0.05–0.5 kg, stands on a
+flat base, and has its origin in the middle of its bounding box. Round things get a flat-bottomed core that makes the
 contacts, so they do not roll off their furniture.
 """
 
@@ -42,7 +42,13 @@ def block_thing(
     geoms = [box((length, width, height), (0, 0, 0), color, mass_kg=mass)]
     if stripe is not None:
         geoms.append(
-            box((length + 0.002, width + 0.002, 0.3 * height), (0, 0, 0.1 * height), stripe, mass_kg=0.001, collide=False)
+            box(
+                (length + 0.002, width + 0.002, 0.3 * height),
+                (0, 0, 0.1 * height),
+                stripe,
+                mass_kg=0.001,
+                collide=False,
+            )
         )
     return _one(*geoms)
 
@@ -72,7 +78,11 @@ def bottle(
 
 
 def cup(
-    color: Rgb = (0.25, 0.60, 0.85), width: float = 0.066, height: float = 0.09, mass: float = 0.15, handle: bool = False
+    color: Rgb = (0.25, 0.60, 0.85),
+    width: float = 0.066,
+    height: float = 0.09,
+    mass: float = 0.15,
+    handle: bool = False,
 ) -> EntityModel:
     """Cup, glass or bowl seen from outside, dark at its mouth; with ``handle`` it is a mug."""
     mouth = (0.35 * color[0], 0.35 * color[1], 0.35 * color[2])

@@ -30,9 +30,7 @@ def rgba(rgb: Rgb, alpha: float = 1.0) -> Vec4:
     return (*rgb, alpha)
 
 
-def box(
-    size_m: Vec3, center_m: Vec3, rgb: Rgb, *, mass_kg: float | None = None, collide: bool = True
-) -> GeomSpec:
+def box(size_m: Vec3, center_m: Vec3, rgb: Rgb, *, mass_kg: float | None = None, collide: bool = True) -> GeomSpec:
     """Box by its full edge lengths."""
     half = (size_m[0] / 2, size_m[1] / 2, size_m[2] / 2)
     return GeomSpec(shape="box", size_m=half, pos_m=center_m, rgba=rgba(rgb), mass_kg=mass_kg, collide=collide)
@@ -54,9 +52,7 @@ def cylinder(
 
 def ellipsoid(radii_m: Vec3, center_m: Vec3, rgb: Rgb) -> GeomSpec:
     """Ellipsoid that is only seen: contacts use the flat-bottomed core beside it, so that nothing rolls away."""
-    return GeomSpec(
-        shape="ellipsoid", size_m=radii_m, pos_m=center_m, rgba=rgba(rgb), mass_kg=0.001, collide=False
-    )
+    return GeomSpec(shape="ellipsoid", size_m=radii_m, pos_m=center_m, rgba=rgba(rgb), mass_kg=0.001, collide=False)
 
 
 def handle_geoms(bar_m: Vec3, axis: str, rgb: Rgb) -> tuple[GeomSpec, ...]:
@@ -82,6 +78,10 @@ def door(
 
     Args:
       front_x_m: x of the carcass' front edge, in the root frame.
+      width_m: width of the opening, metres.
+      bottom_m: height of the lower edge above the floor.
+      height_m: height of the door.
+      rgb: its colour.
       handle_z_m: height of the handle's middle above the floor.
       hinge_left: hinge at +y.
 
@@ -113,6 +113,9 @@ def carcass(
     """Open-fronted box on a solid plinth.
 
     Args:
+      depth_m: outer size along x.
+      width_m: outer size along y.
+      rgb: colour; the plinth is darker.
       bottom_m: height of the plinth; the interior's floor lies a board above.
       top_m: height of the top face.
       shelves_m: heights of the upper faces of further shelves.
@@ -128,7 +131,9 @@ def carcass(
     clear = depth_m - BOARD_M
     geoms += [box((clear, inner, BOARD_M), (BOARD_M / 2, 0, z - BOARD_M / 2), rgb) for z in boards]
     if bottom_m > 0.0:
-        geoms.append(box((depth_m, width_m, bottom_m), (0, 0, bottom_m / 2), (0.75 * rgb[0], 0.75 * rgb[1], 0.75 * rgb[2])))
+        geoms.append(
+            box((depth_m, width_m, bottom_m), (0, 0, bottom_m / 2), (0.75 * rgb[0], 0.75 * rgb[1], 0.75 * rgb[2]))
+        )
     return tuple(geoms)
 
 

@@ -40,13 +40,9 @@ def cabinet(
         handle_z_m=min(0.5 * (bottom + height), 0.9),
         hinge_left=hinge_left,
     )
-    body = PartSpec(
-        geoms=carcass(depth_m=depth, width_m=width, bottom_m=bottom, top_m=height, shelves_m=(), rgb=color)
-    )
+    body = PartSpec(geoms=carcass(depth_m=depth, width_m=width, bottom_m=bottom, top_m=height, shelves_m=(), rgb=color))
     regions: tuple[RegionSpec, ...] = (
-        interior(
-            "inside", depth_m=depth, width_m=width, floor_m=bottom + BOARD_M, ceiling_m=height - BOARD_M
-        ),
+        interior("inside", depth_m=depth, width_m=width, floor_m=bottom + BOARD_M, ceiling_m=height - BOARD_M),
     )
     if height <= 0.95:
         regions += (surface("top", size_m=(depth, width), center_m=(0, 0, height)),)
@@ -91,12 +87,12 @@ def tall_cabinet(
 
 def fridge(color: Rgb = (0.86, 0.90, 0.93), hinge_left: bool = True) -> EntityModel:
     """Fridge: freezer block below, two shelves behind one tall door."""
-    model = tall_cabinet(
-        depth=0.46, width=0.50, floors=(0.50, 0.88), height=1.40, color=color, hinge_left=hinge_left
-    )
+    model = tall_cabinet(depth=0.46, width=0.50, floors=(0.50, 0.88), height=1.40, color=color, hinge_left=hinge_left)
     body = model.parts[0]
     badge = box((0.004, 0.40, 0.006), (0.232, 0, 0.40), DARK, collide=False)
-    return model.model_copy(update={"parts": (body.model_copy(update={"geoms": (*body.geoms, badge)}), *model.parts[1:])})
+    return model.model_copy(
+        update={"parts": (body.model_copy(update={"geoms": (*body.geoms, badge)}), *model.parts[1:])}
+    )
 
 
 def oven(color: Rgb = (0.25, 0.25, 0.28), hinge_left: bool = True) -> EntityModel:
@@ -104,9 +100,17 @@ def oven(color: Rgb = (0.25, 0.25, 0.28), hinge_left: bool = True) -> EntityMode
     model = cabinet(depth=0.46, width=0.50, bottom=0.45, height=0.90, color=color, hinge_left=hinge_left)
     body, panel = model.parts
     plates = tuple(
-        cylinder(0.075, 0.004, (x, y, 0.901), (0.85, 0.25, 0.12), collide=False) for x in (-0.11, 0.11) for y in (-0.12, 0.12)
+        cylinder(0.075, 0.004, (x, y, 0.901), (0.85, 0.25, 0.12), collide=False)
+        for x in (-0.11, 0.11)
+        for y in (-0.12, 0.12)
     )
-    window = box((0.004, 0.30, 0.20), (BOARD_M + 0.003, -0.25 if hinge_left else 0.25, 0.22), (0.95, 0.65, 0.25), mass_kg=0.01, collide=False)
+    window = box(
+        (0.004, 0.30, 0.20),
+        (BOARD_M + 0.003, -0.25 if hinge_left else 0.25, 0.22),
+        (0.95, 0.65, 0.25),
+        mass_kg=0.01,
+        collide=False,
+    )
     parts = (
         body.model_copy(update={"geoms": (*body.geoms, *plates)}),
         panel.model_copy(update={"geoms": (*panel.geoms, window)}),
@@ -126,14 +130,17 @@ def drawer(
     """Frame with one drawer between ``bottom`` and ``height``; stack several with rising ``bottom`` for a chest.
 
     Args:
+      depth: outer size along x, metres.
+      width: outer size along y, metres.
+      bottom: height of the frame's underside, metres.
+      height: height of its top face, metres.
+      color: of the frame; the drawer is lighter.
       solid_below: fill the space from the floor to ``bottom`` (False for the upper drawers of a stack).
       has_top: things can be put on it (False for the lower drawers of a stack).
     """
     inner_w = width - 2 * BOARD_M
     mid_z, tall = (bottom + height) / 2, height - bottom
-    frame = [
-        box((depth, BOARD_M, tall), (0, s * (width - BOARD_M) / 2, mid_z), color) for s in (1.0, -1.0)
-    ]
+    frame = [box((depth, BOARD_M, tall), (0, s * (width - BOARD_M) / 2, mid_z), color) for s in (1.0, -1.0)]
     frame += [
         box((BOARD_M, inner_w, tall), (-(depth - BOARD_M) / 2, 0, mid_z), color),
         box((depth - BOARD_M, inner_w, BOARD_M), (BOARD_M / 2, 0, bottom + BOARD_M / 2), color),
@@ -148,9 +155,7 @@ def drawer(
     box_h = tall - 2 * BOARD_M - 2 * clear
     light: Rgb = (min(1.0, 1.15 * color[0]), min(1.0, 1.15 * color[1]), min(1.0, 1.15 * color[2]))
     # The drawer's frame lies in the middle of its own floor.
-    walls = [
-        box((box_l, wall, box_h), (0, s * (box_w - wall) / 2, box_h / 2), light, mass_kg=0.3) for s in (1.0, -1.0)
-    ]
+    walls = [box((box_l, wall, box_h), (0, s * (box_w - wall) / 2, box_h / 2), light, mass_kg=0.3) for s in (1.0, -1.0)]
     front_x = box_l / 2 + clear + BOARD_M / 2
     bar = (front_x + BOARD_M / 2 + HANDLE_STANDOFF_M, 0.0, box_h / 2)
     slide = PartSpec(
@@ -197,11 +202,11 @@ def bookcase(
         interior(f"shelf_{i}", depth_m=depth, width_m=width, floor_m=lo, ceiling_m=hi)
         for i, (lo, hi) in enumerate(zip(floors, ceilings, strict=True))
     )
+    if height <= 0.95:
+        regions += (surface("top", size_m=(depth, width), center_m=(0, 0, height)),)
     return EntityModel(parts=(PartSpec(geoms=geoms),), regions=regions)
 
 
 def wardrobe(color: Rgb = (0.52, 0.36, 0.24), hinge_left: bool = True) -> EntityModel:
     """Wardrobe with one door and two boards."""
-    return tall_cabinet(
-        depth=0.46, width=0.50, floors=(0.45, 0.85), height=1.75, color=color, hinge_left=hinge_left
-    )
+    return tall_cabinet(depth=0.46, width=0.50, floors=(0.45, 0.85), height=1.75, color=color, hinge_left=hinge_left)
