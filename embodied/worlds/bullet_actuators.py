@@ -1,8 +1,8 @@
 """MuJoCo's actuators on Bullet bodies.
 
 Position servos whose damping an explicit force could not hold stable become constraint motors with the servo's force
-limit and its time constant kv/kp; velocity servos become velocity motors. Other joint actuators, and rotors at sites,
-become forces, with first-order activation lag. Springs of joints and gravity compensation are forces too.
+limit and its time constant kv/kp; velocity servos become velocity motors. Other joint actuators, and rotors and drives
+at sites, become forces, with first-order activation lag. Springs of joints and gravity compensation are forces too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class BulletActuators:
         self._activation = np.zeros(model.nu)
         self._motors: list[tuple[int, int, int, int]] = []  # (actuator, joint, body, link)
         self._forces: list[tuple[int, int, int, int]] = []
-        self._rotors: list[tuple[int, int, int, int]] = []  # (actuator, site, body, link)
+        self._drives: list[tuple[int, int, int, int]] = []  # at sites: (actuator, site, body, link)
         self._springs: list[tuple[int, int, int]] = []  # (joint, body, link)
         self._weights: list[tuple[int, int, int, float]] = []  # (MuJoCo body, body, link, fraction)
         self._read()
@@ -41,7 +41,7 @@ class BulletActuators:
                 row = (actuator, target, *self._map.joints[target])
                 (self._motors if self._needs_motor(actuator, target) else self._forces).append(row)
             elif kind == site_type:
-                self._rotors.append((actuator, target, *self._map.body_link[int(model.site_bodyid[target])]))
+                self._drives.append((actuator, target, *self._map.body_link[int(model.site_bodyid[target])]))
         for joint, (body, link) in self._map.joints.items():
             if float(np.ravel(model.jnt_stiffness[joint])[0]) > 0:
                 self._springs.append((joint, body, link))
@@ -96,7 +96,8 @@ class BulletActuators:
         model, bullet, client = self._model, self._bullet, self._client
         for actuator, _, body, link in self._forces:
             position, velocity = bullet.getJointState(body, link, physicsClientId=client)[:2]
-            force = self._force(data, actuator, position, velocity)
+            gear = float(model.actuator_gear[actuator, 0])
+            force = gear * self._force(data, actuator, gear * position, gear * velocity)
             bullet.setJointMotorControl2(body, link, bullet.TORQUE_CONTROL, force=force, physicsClientId=client)
         for joint, body, link in self._springs:
             position = bullet.getJointState(body, link, physicsClientId=client)[0]
@@ -108,8 +109,8 @@ class BulletActuators:
             bullet.applyExternalForce(
                 body, link, lift, self._com(body, link), bullet.WORLD_FRAME, physicsClientId=client
             )
-        for actuator, site, body, link in self._rotors:
-            self._spin(data, actuator, site, body, link)
+        for actuator, site, body, link in self._drives:
+            self._push_site(data, actuator, site, body, link)
 
     def after_step(self, data: mujoco.MjData) -> None:
         """Advance the activations by one step."""
@@ -145,6 +146,7 @@ class BulletActuators:
         return float(self._activation[actuator]) if has_lag else self._clipped(data, actuator)
 
     def _force(self, data: mujoco.MjData, actuator: int, position: float, velocity: float) -> float:
+        """Return the actuator's scalar force: affine in position and velocity, inside its limits."""
         model = self._model
         gain, bias = model.actuator_gainprm[actuator], model.actuator_biasprm[actuator]
         force = float(gain[0]) * self._command(data, actuator)
@@ -152,33 +154,43 @@ class BulletActuators:
         if model.actuator_forcelimited[actuator]:
             low, high = model.actuator_forcerange[actuator]
             force = min(max(force, float(low)), float(high))
-        return force * float(model.actuator_gear[actuator, 0])
+        return force
 
     def _com(self, body: int, link: int) -> list[float]:
         if link < 0:
             return list(self._bullet.getBasePositionAndOrientation(body, physicsClientId=self._client)[0])
         return list(self._bullet.getLinkState(body, link, physicsClientId=self._client)[0])
 
-    def _spin(self, data: mujoco.MjData, actuator: int, site: int, body: int, link: int) -> None:
-        """Apply a rotor: its gear holds force and torque per unit in the frame of the site."""
+    def _push_site(self, data: mujoco.MjData, actuator: int, site: int, body: int, link: int) -> None:
+        """Apply a rotor or drive: its gear holds force and torque per unit in the frame of the site."""
         model, bullet = self._model, self._bullet
-        amount = float(model.actuator_gainprm[actuator, 0]) * self._command(data, actuator)
-        com, quat_xyzw = (
-            bullet.getBasePositionAndOrientation(body, physicsClientId=self._client)
-            if link < 0
-            else bullet.getLinkState(body, link, physicsClientId=self._client)[:2]
-        )
+        com, quat_xyzw, linear, angular = self._motion(body, link)
         mj_body = int(model.site_bodyid[site])
         rot_inertial = np.array(bullet.getMatrixFromQuaternion(quat_xyzw)).reshape(3, 3)
-        to_inertial = np.zeros(9)
-        mujoco.mju_quat2Mat(to_inertial, model.body_iquat[mj_body])
-        rot_body = rot_inertial @ to_inertial.reshape(3, 3).T
-        turn = np.zeros(9)
-        mujoco.mju_quat2Mat(turn, model.site_quat[site])
-        rot_site = rot_body @ turn.reshape(3, 3)
-        force = rot_site @ (model.actuator_gear[actuator, :3] * amount)
-        torque = rot_site @ (model.actuator_gear[actuator, 3:] * amount)
-        point = np.array(com) + rot_body @ (model.site_pos[site] - model.body_ipos[mj_body])
+        rot_body = rot_inertial @ _matrix(model.body_iquat[mj_body]).T
+        rot_site = rot_body @ _matrix(model.site_quat[site])
+        arm = rot_body @ (model.site_pos[site] - model.body_ipos[mj_body])
+        gear = model.actuator_gear[actuator]
+        velocity = float(gear[:3] @ rot_site.T @ (linear + np.cross(angular, arm)) + gear[3:] @ rot_site.T @ angular)
+        amount = self._force(data, actuator, 0.0, velocity)
+        force, torque = rot_site @ (gear[:3] * amount), rot_site @ (gear[3:] * amount)
         frame = bullet.WORLD_FRAME
-        bullet.applyExternalForce(body, link, force.tolist(), point.tolist(), frame, physicsClientId=self._client)
+        bullet.applyExternalForce(body, link, force.tolist(), (com + arm).tolist(), frame, physicsClientId=self._client)
         bullet.applyExternalTorque(body, link, torque.tolist(), frame, physicsClientId=self._client)
+
+    def _motion(self, body: int, link: int) -> tuple[Array, list[float], Array, Array]:
+        """Return centre of mass, inertial orientation (xyzw), linear and angular velocity of a link in the world."""
+        bullet, client = self._bullet, self._client
+        if link < 0:
+            com, quat_xyzw = bullet.getBasePositionAndOrientation(body, physicsClientId=client)
+            linear, angular = bullet.getBaseVelocity(body, physicsClientId=client)
+        else:
+            state = bullet.getLinkState(body, link, computeLinkVelocity=1, physicsClientId=client)
+            com, quat_xyzw, linear, angular = state[0], state[1], state[6], state[7]
+        return np.array(com), list(quat_xyzw), np.array(linear), np.array(angular)
+
+
+def _matrix(quat_wxyz: Array) -> Array:
+    out = np.zeros(9)
+    mujoco.mju_quat2Mat(out, quat_wxyz)
+    return out.reshape(3, 3)
