@@ -92,7 +92,7 @@ def install_size(quick: bool, out: Path) -> list[Figure]:
     venv = out / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True, timeout=300)
     before = _bytes(venv)
-    install = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-compile", source]
+    install = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", source]
     done = subprocess.run(install, capture_output=True, text=True, check=False, timeout=900)
     if done.returncode != 0:
         raise RuntimeError(f"pip install failed: {done.stderr.strip()[-300:]}")
