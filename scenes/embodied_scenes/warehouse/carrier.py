@@ -100,6 +100,6 @@ def rack_model(size_x_m: float, size_y_m: float, height_m: float = 2.0) -> Entit
             rgba=(0.13, 0.30, 0.55, 1.0),
             collide=False,
         )
-        for z in (0.12, height_m / 2, height_m - 0.03)
+        for z in (0.12, height_m / 2, height_m - 0.02)
     )
     return EntityModel(parts=(PartSpec(geoms=(core, *shelves)),))
