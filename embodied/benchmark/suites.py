@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from embodied.errors import EmbodiedError
@@ -12,6 +11,7 @@ from embodied.seeding import stream_seed
 HOUSEHOLD = "household/put_away@1"
 WAREHOUSE = "warehouse/deliver@1"
 DRONES = "drones/inspect@1"
+BEHAVIOR = "household/behavior@1"
 
 
 class SuiteError(EmbodiedError):
@@ -45,29 +45,15 @@ class Suite:
     Attributes:
       name: its name in the registry.
       tasks: task ids in the order of one round; every round takes each of them once.
-      tag: instead of ``tasks``, all registered task families with this tag.
       episodes: length when the user does not say how many.
+      variants: for families that choose one of so many variants by ``seed % variants``: round k gets a seed that
+        chooses variant ``k % variants``, so that no variant is left out.
     """
 
     name: str
     episodes: int
-    tasks: tuple[str, ...] = ()
-    tag: str = ""
-
-    def task_ids(self) -> tuple[str, ...]:
-        """Return the task ids of one round.
-
-        Raises:
-          SuiteError: no task family carries the tag.
-        """
-        if not self.tag:
-            return self.tasks
-        from embodied.catalog import TASKS
-
-        found = TASKS.names(tag=self.tag)
-        if not found:
-            raise SuiteError(f"Suite {self.name!r} takes the tasks tagged {self.tag!r}, and none is registered.")
-        return found
+    tasks: tuple[str, ...]
+    variants: int = 1
 
 
 def episodes(suite: Suite, *, root_seed: int, count: int | None = None) -> tuple[Episode, ...]:
@@ -87,16 +73,16 @@ def episodes(suite: Suite, *, root_seed: int, count: int | None = None) -> tuple
     number = suite.episodes if count is None else count
     if number < 1:
         raise SuiteError(f"A run needs at least one episode; got {number}. Give --episodes 1 or more.")
-    tasks: Sequence[str] = suite.task_ids()
+    tasks = suite.tasks
     if not tasks:
-        raise SuiteError(f"Suite {suite.name!r} lists no task. Give it tasks or a tag.")
+        raise SuiteError(f"Suite {suite.name!r} lists no task. Give it at least one.")
     rows = []
     for index in range(number):
         round_index, place = divmod(index, len(tasks))
         task_id = tasks[place]
-        rows.append(
-            Episode(index=index, task_id=task_id, seed=stream_seed(root_seed, "task", task_id, round_index) >> 32)
-        )
+        seed = stream_seed(root_seed, "task", task_id, round_index) >> 32
+        seed += round_index % suite.variants - seed % suite.variants
+        rows.append(Episode(index=index, task_id=task_id, seed=seed))
     return tuple(rows)
 
 
@@ -104,7 +90,7 @@ QUICK = Suite(name="quick", episodes=30, tasks=(HOUSEHOLD, WAREHOUSE, DRONES))
 HOUSEHOLD_TEN = Suite(name="household", episodes=10, tasks=(HOUSEHOLD,))
 WAREHOUSE_TEN = Suite(name="warehouse", episodes=10, tasks=(WAREHOUSE,))
 DRONES_TEN = Suite(name="drones", episodes=10, tasks=(DRONES,))
-BEHAVIOR = Suite(name="behavior", episodes=20, tag="behavior")
+BEHAVIOR_TWENTY = Suite(name="behavior", episodes=20, tasks=(BEHAVIOR,), variants=20)
 
 SUITES: Registry[Suite] = Registry("suites")
 _HERE = "embodied.benchmark.suites"
@@ -112,4 +98,4 @@ SUITES.add("quick", f"{_HERE}:QUICK", summary="30 episodes, ten per world, in tu
 SUITES.add("household", f"{_HERE}:HOUSEHOLD_TEN", summary="ten times putting a thing where it belongs")
 SUITES.add("warehouse", f"{_HERE}:WAREHOUSE_TEN", summary="ten deliveries in the hall")
 SUITES.add("drones", f"{_HERE}:DRONES_TEN", summary="ten inspection flights in the yard")
-SUITES.add("behavior", f"{_HERE}:BEHAVIOR", summary="twenty household activities read from BDDL files")
+SUITES.add("behavior", f"{_HERE}:BEHAVIOR_TWENTY", summary="twenty household activities read from BDDL files")

@@ -130,4 +130,12 @@ def test_no_episodes_are_refused(count):
 
 def test_empty_suite_is_refused():
     with pytest.raises(SuiteError, match="no task"):
-        episodes(Suite(name="empty", episodes=3), root_seed=0)
+        episodes(Suite(name="empty", episodes=3, tasks=()), root_seed=0)
+
+
+def test_behavior_suite_runs_each_activity_once():
+    from embodied.tasks.household.behavior import ACTIVITIES
+
+    rows = episodes(SUITES.get("behavior"), root_seed=11)
+    assert sorted(e.seed % len(ACTIVITIES) for e in rows) == list(range(20))
+    assert len(ACTIVITIES) == SUITES.get("behavior").variants == 20
