@@ -93,3 +93,22 @@ STUDIES.add(
     tags=("perf",),
     summary="Colours, depth and segmentation at 128x128 without GL: >= 500 frames/s per core.",
 )
+_ENVS = "embodied.studies.envs"
+STUDIES.add(
+    "perf-vector-quadrotors",
+    f"{_ENVS}:vector_quadrotors",
+    tags=("perf",),
+    summary="64 quadrotors through the vector environment: >= 0.8 of the raw batch.",
+)
+STUDIES.add(
+    "perf-household-step",
+    f"{_ENVS}:household_step",
+    tags=("perf",),
+    summary="Step of the household environment over the raw batch step of its model: <= 1.15.",
+)
+STUDIES.add(
+    "perf-reset",
+    f"{_ENVS}:reset",
+    tags=("perf",),
+    summary="Reset of each environment without recompiling: < 5 ms.",
+)
