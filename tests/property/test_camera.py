@@ -176,3 +176,12 @@ def test_rendering_twice_gives_the_same_bytes_and_new_arrays():
     for name in ("rgb", "depth_m", "segmentation"):
         assert getattr(first, name).tobytes() == getattr(second, name).tobytes()
         assert not np.shares_memory(getattr(first, name), getattr(second, name))
+
+
+def test_faces_in_one_plane_do_not_fight():
+    boxes = '<geom type="box" size="1 1 0.2" pos="0 0 0.3"/><geom type="box" size="1 1 0.1" pos="0 0 0.4"/>'
+    model, data = build(boxes)
+    for eye in ((1.3, -2.1, 2.7), (-3.1, 0.4, 1.9)):
+        frame = zbuffer.render(camera(eye, (0, 0, 0.5), (200, 150)), geom_table(model), data.geom_xpos, data.geom_xmat)
+        top = np.abs(frame.rgb.astype(int) - frame.rgb[75, 100]).max(axis=-1) == 0  # the shade of the common face
+        assert len(np.unique(frame.segmentation[top])) == 1

@@ -160,8 +160,9 @@ def draw_box(g, s, o, m, scale, j0, j1, i0, i1, depth, seg):
             t = t if t > c2 - h2 else c2 - h2
             u = u if u < c2 + h2 else c2 + h2
             z = depth[i, j]
-            hit = (t <= u) & (t >= NEAR_M) & (t < z)
-            depth[i, j] = np.float32(t) if hit else z
+            w = np.float32(t)  # compared as it is stored, so that faces in one plane do not fight pixel by pixel
+            hit = (t <= u) & (t >= NEAR_M) & (w < z)
+            depth[i, j] = w if hit else z
             seg[i, j] = g if hit else seg[i, j]
 
 
@@ -182,8 +183,9 @@ def draw_plane(g, s, o, m, scale, depth, seg):
             u = o[0] + t * (m[0, 0] * x + m[0, 1] * y - m[0, 2])
             v = o[1] + t * (m[1, 0] * x + m[1, 1] * y - m[1, 2])
             z = depth[i, j]
-            hit = (t >= NEAR_M) & (t < z) & (abs(u) <= wide) & (abs(v) <= long)
-            depth[i, j] = np.float32(t) if hit else z
+            w = np.float32(t)
+            hit = (t >= NEAR_M) & (w < z) & (abs(u) <= wide) & (abs(v) <= long)
+            depth[i, j] = w if hit else z
             seg[i, j] = g if hit else seg[i, j]
 
 
@@ -238,7 +240,7 @@ def draw_round(g, kind, s, o, m, scale, j0, j1, i0, i1, depth, seg):
             x = (j + 0.5 - 0.5 * width) * scale
             t = _enter(kind, s, o[0], o[1], o[2], m[0, 0] * x + m[0, 1] * y - m[0, 2],
                        m[1, 0] * x + m[1, 1] * y - m[1, 2], m[2, 0] * x + m[2, 1] * y - m[2, 2])  # fmt: skip
-            if NEAR_M <= t < depth[i, j]:
+            if t >= NEAR_M and np.float32(t) < depth[i, j]:
                 depth[i, j] = t
                 seg[i, j] = g
 
@@ -288,7 +290,7 @@ def draw_mesh(g, tris, first, count, pos, rot, cam, rot_cam, scale, depth, seg, 
                         inside = False
                 if inside:
                     t = top / (nx * x + ny * y - nz)
-                    if NEAR_M <= t < depth[i, j]:
+                    if t >= NEAR_M and np.float32(t) < depth[i, j]:
                         depth[i, j] = t
                         seg[i, j] = g
                         triangle[i, j] = k
