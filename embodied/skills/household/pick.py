@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from embodied.errors import SkillError
 from embodied.graph.facts import Fact, Graph, fact
 from embodied.skills.contract import EntityPose, Parameter, Skill, SkillCall, SkillContext, SkillRun, Unmet
+from embodied.skills.household.compartments import LIFT_M, MIN_OPENING, compartment_at
 from embodied.skills.household.grasping import Shape, ToolPath, grasp_paths, shape_of, too_wide
 from embodied.skills.household.motion import (
     EMPTY_WIDTH_M,
@@ -24,60 +24,13 @@ from embodied.skills.household.motion import (
 from embodied.skills.household.obstacles import scene_boxes
 from embodied.skills.household.reach import Obstacles, ReachPlan, find_reach
 from embodied.skills.household.stand import stand_poses
-from embodied_controllers.rotation import matrix_of_quat
-from embodied_scenes.info import EntityInfo, RegionInfo
+from embodied_scenes.info import EntityInfo
 
 Array = NDArray[np.float64]
 
 ATTEMPTS = 3
-LIFT_M = 0.10
-MIN_OPENING = 0.55  # of a door or drawer, to reach in
 _GRASP_SPEED, _LIFT_SPEED = 0.35, 0.4
 _LOST_M = 0.15  # further from the tool than this, a thing is not held
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compartment:
-    """An interior region with its frame in the world.
-
-    Attributes:
-      outward_world: (2,) unit horizontal direction out of it, or None if it is open at the top.
-    """
-
-    owner: str
-    region: RegionInfo
-    center_world_m: Array
-    rot_world: Array
-    outward_world: Array | None
-
-    def local(self, point_world_m: Array) -> Array:
-        """Return a (3,) point in the region's frame."""
-        return self.rot_world.T @ (point_world_m - self.center_world_m)
-
-    def exit_m(self, point_world_m: Array, half_m: float, bottom_m: float) -> float:
-        """Return how far a thing at a point must travel to be outside: outwards, or upwards if open at the top."""
-        if self.outward_world is None:
-            rim = self.center_world_m[2] + self.region.half_size_m[2]
-            return float(max(rim - bottom_m + 0.03, LIFT_M))
-        out = self.rot_world.T @ np.array([*self.outward_world, 0.0])
-        front = float(np.abs(out) @ self.region.half_size_m)
-        return front - float(out @ self.local(point_world_m)) + half_m + 0.05
-
-
-def compartment_of(view_pose: EntityPose, root_pose: EntityPose, owner: str, region: RegionInfo) -> Compartment:
-    """Return a region at the pose of its body; ``root_pose`` is that of the furniture."""
-    rot = matrix_of_quat(view_pose.quat_wxyz)
-    outward = None
-    if region.approach_root is not None:
-        out = (matrix_of_quat(root_pose.quat_wxyz) @ region.approach_root)[:2]
-        outward = out / np.linalg.norm(out)
-    return Compartment(
-        owner=owner,
-        region=region,
-        center_world_m=view_pose.pos_world_m + rot @ region.center_body_m,
-        rot_world=rot,
-        outward_world=outward,
-    )
 
 
 class Pick(Skill):
@@ -126,10 +79,11 @@ class Pick(Skill):
     def effects(self, graph: Graph, agent: str, call: SkillCall) -> tuple[frozenset[Fact], frozenset[Fact]]:
         """The agent holds the thing, which is nowhere else any more."""
         thing = str(call.arg("thing"))
-        gone = frozenset(
-            f for f in graph.facts if f.predicate in ("ontop", "inside", "under", "nextto", "at") and thing in f.args
-        )
-        return frozenset({fact("holding", agent, thing)}), gone
+        gone = {f for f in graph.facts if f.predicate in ("ontop", "inside", "under", "nextto", "at") and thing in f.args}
+        here = standing_at(graph, thing)
+        gone |= {f for f in graph.facts if f.predicate == "at" and f.args[0] == agent}
+        added = {fact("holding", agent, thing), fact("at", agent, here)}
+        return frozenset(added), frozenset(gone - added)
 
     def start(self, ctx: SkillContext, call: SkillCall) -> SkillRun:
         """Begin a run.
@@ -143,8 +97,19 @@ class Pick(Skill):
         return PickRun(ctx, thing)
 
     def cost_s(self, graph: Graph, agent: str, call: SkillCall) -> float:
-        """A grasp takes about ten seconds."""
-        return 10.0
+        """A grasp takes about ten seconds, the way there more; ``go_to`` before it is a little cheaper than that."""
+        return 10.0 if graph.holds("at", agent, standing_at(graph, str(call.arg("thing")))) else 22.0
+
+
+def standing_at(graph: Graph, thing: str) -> str:
+    """Return what one stands at to deal with a thing: the furniture that holds it, or the thing itself on a floor."""
+    support = graph.support_of(thing)
+    if support is None:
+        return thing
+    node = graph.nodes.get(support.args[1])
+    if node is None or "floor" in node.properties:
+        return thing
+    return standing_at(graph, node.name) if node.kind == "object" else node.name
 
 
 class PickRun(ManipulationRun):
@@ -203,7 +168,7 @@ class PickRun(ManipulationRun):
             raise fail(
                 "not_graspable", f"{self.thing} is {width:.3f} m wide, more than the gripper opens.", width_m=width
             )
-        box = self._compartment(pose.pos_world_m)
+        box = compartment_at(self.ctx.view, pose.pos_world_m)
         if box is not None:
             owner = self.ctx.view.info.entities[box.owner]
             if owner.openable and self.ctx.view.opening(box.owner) < MIN_OPENING:
@@ -211,21 +176,6 @@ class PickRun(ManipulationRun):
                 raise fail(
                     "closed", f"{box.owner} is open by {opening:.0%} only.", container=box.owner, opening=opening
                 )
-
-    def _compartment(self, point_world_m: Array) -> Compartment | None:
-        """Return the interior that holds a point."""
-        view = self.ctx.view
-        for entity in view.info.entities.values():
-            if entity.movable or not any(r.kind == "interior" for r in entity.regions):
-                continue
-            root = view.pose(entity.name)
-            for region in entity.regions:
-                body = view.body_pose(region.body)
-                if region.kind == "interior" and body is not None and root is not None:
-                    found = compartment_of(body, root, entity.name, region)
-                    if (np.abs(found.local(point_world_m)) <= region.half_size_m + 0.02).all():
-                        return found
-        return None
 
     def _plan(self, bad_bases: list[Array], *, stay: bool) -> ReachPlan | None:
         """Search for a way to grasp, from anywhere or from the present base pose."""
@@ -250,7 +200,7 @@ class PickRun(ManipulationRun):
         return find_reach(bases, cost, paths, obstacles, self.posture)
 
     def _paths(self, shape: Shape, pose: EntityPose) -> tuple[list[ToolPath], Array | None]:
-        box = self._compartment(pose.pos_world_m)
+        box = compartment_at(self.ctx.view, pose.pos_world_m)
         exit_m, outward = LIFT_M, None
         if box is not None:
             outward = box.outward_world
