@@ -78,6 +78,12 @@ SKILLS.add("look", "embodied.skills.household.look:LOOK", summary="turn to somet
 SCENES.add(
     "warehouse/hall@1", "embodied_scenes.warehouse.hall:hall", summary="racks, carriers, stations", tags=("warehouse",)
 )
+ROBOTS.add(
+    "mobile_manipulator",
+    "embodied.robots.mobile_manipulator.spec:MOBILE_MANIPULATOR",
+    summary="wheeled base, lift, 7-joint arm, gripper",
+    tags=("household",),
+)
 ROBOTS.add("amr", "embodied.robots.amr.spec:AMR", summary="mobile robot with a lifting deck", tags=("warehouse",))
 CONTROLLERS.add(
     "lane_following",
@@ -103,6 +109,8 @@ TASKS.add(
     summary="bring misplaced things to where they belong",
     tags=("household",),
 )
+SKILLS.add("pick", "embodied.skills.household.pick:PICK", summary="take a thing", tags=("household",))
+SKILLS.add("place", "embodied.skills.household.place:PLACE", summary="put down what is held", tags=("household",))
 SKILLS.add("open", "embodied.skills.household.open:OPEN", summary="open a door or drawer", tags=("household",))
 SKILLS.add("close", "embodied.skills.household.close:CLOSE", summary="close a door or drawer", tags=("household",))
 
