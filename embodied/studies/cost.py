@@ -23,7 +23,7 @@ def cpu_s(command: Sequence[str], *, cwd: Path | None = None) -> float:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, cwd=cwd)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command[:3])} … failed: {done.stderr.strip()[-300:]}")
+        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}")
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
