@@ -113,8 +113,11 @@ class BulletActuators:
             self._push_site(data, actuator, site, body, link)
 
     def after_step(self, data: mujoco.MjData) -> None:
-        """Advance the activations by one step."""
+        """Advance the activations by one step and note what the motors did."""
         model = self._model
+        for actuator, _, body, link in self._motors:
+            state = self._bullet.getJointState(body, link, physicsClientId=self._client)
+            data.actuator_force[actuator] = state[3]
         for actuator in range(model.nu):
             if int(model.actuator_dyntype[actuator]) != int(mujoco.mjtDyn.mjDYN_NONE):
                 tau_s = max(float(model.actuator_dynprm[actuator, 0]), 1e-9)
@@ -154,6 +157,7 @@ class BulletActuators:
         if model.actuator_forcelimited[actuator]:
             low, high = model.actuator_forcerange[actuator]
             force = min(max(force, float(low)), float(high))
+        data.actuator_force[actuator] = force
         return force
 
     def _com(self, body: int, link: int) -> list[float]:

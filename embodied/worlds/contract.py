@@ -197,6 +197,11 @@ class PhysicsWorld(World, Protocol):
         ...
 
     @property
+    def actuator_force(self) -> Array:
+        """(num_envs, nu) scalar forces of the actuators in the last step, N or N·m."""
+        ...
+
+    @property
     def sensordata(self) -> Array:
         """(num_envs, nsensordata) sensor values."""
         ...

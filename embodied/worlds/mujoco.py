@@ -60,6 +60,7 @@ class MujocoWorld(PhysicsBase):
         self._site_xpos, self._site_xmat = data.site_xpos[None], data.site_xmat[None]
         self._cam_xpos, self._cam_xmat = data.cam_xpos[None], data.cam_xmat[None]
         self._sensordata = data.sensordata[None]
+        self._actuator_force = data.actuator_force[None]
 
     @property
     def qpos(self) -> Array:
@@ -120,6 +121,11 @@ class MujocoWorld(PhysicsBase):
     def cam_rot_world(self) -> Array:
         """(1, ncam, 9) live view."""
         return self._cam_xmat
+
+    @property
+    def actuator_force(self) -> Array:
+        """(1, nu) live view."""
+        return self._actuator_force
 
     @property
     def sensordata(self) -> Array:
@@ -288,6 +294,11 @@ class MujocoBatchWorld(PhysicsBase):
     def cam_rot_world(self) -> Array:
         """(num_envs, ncam, 9)."""
         return self.batch.bind("cam_xmat").reshape(self.num_envs, -1, 9)
+
+    @property
+    def actuator_force(self) -> Array:
+        """(num_envs, nu)."""
+        return self.batch.bind("actuator_force")
 
     @property
     def sensordata(self) -> Array:

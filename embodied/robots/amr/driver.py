@@ -36,9 +36,6 @@ class Amr(SimRobot):
         self._deck_qpos = int(model.joint(f"{self.prefix}deck").qposadr[0])
         self._deck_qvel = int(model.joint(f"{self.prefix}deck").dofadr[0])
         self._ctrl = [int(model.actuator(f"{self.prefix}{a}").id) for a in ("forward", "sideways", "turn", "lift")]
-        lift = model.actuator(f"{self.prefix}lift")
-        self._lift_gain = (float(lift.gainprm[0]), float(lift.biasprm[1]), float(lift.biasprm[2]))
-        self._lift_force_n = (float(lift.forcerange[0]), float(lift.forcerange[1]))
         self._codes: CodeReader | None = None
         self._applied_s = 0.0
 
@@ -60,7 +57,7 @@ class Amr(SimRobot):
             signals={
                 "battery_ratio": self.battery_ratio,
                 "deck_m": deck_m,
-                "deck_load_kg": self._load_kg(deck_m, deck_mps),
+                "deck_load_kg": self._load_kg(),
             },
         )
 
@@ -83,11 +80,9 @@ class Amr(SimRobot):
             self._codes = CodeReader(self.world, f"{self.prefix}code_cam", self.env_index)
         return self._codes.read()
 
-    def _load_kg(self, deck_m: float, deck_mps: float) -> float:
+    def _load_kg(self) -> float:
         """Weight on the deck from the lift's force, its own weight taken off."""
-        gain, stiffness, damping = self._lift_gain
-        force_n = gain * float(self.world.ctrl[self.env_index, self._ctrl[3]]) + stiffness * deck_m + damping * deck_mps
-        force_n = min(max(force_n, self._lift_force_n[0]), self._lift_force_n[1])
+        force_n = float(self.world.actuator_force[self.env_index, self._ctrl[3]])
         return max(force_n / GRAVITY_MPS2 - DECK_MASS_KG, 0.0)
 
     def _apply(self, values: Array) -> None:
