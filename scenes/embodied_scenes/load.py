@@ -2,7 +2,7 @@
 
 Besides the keys of :class:`~embodied_scenes.spec.EntitySpec` an entity may say ``on: [ENTITY, REGION, X, Y]``: its
 lowest point then rests on that surface (or on the floor of that interior), X and Y metres from the region's middle in
-the frame of the furniture.
+the frame of the furniture. ``yaw_rad`` is then its turn against the furniture.
 """
 
 from __future__ import annotations
@@ -153,7 +153,8 @@ def _placed(entity: EntitySpec, rest: Any, done: dict[str, EntitySpec], where: s
         support.pos_m[1] + s * local[0] + c * local[1],
         floor - low[2],
     )
-    return entity.model_copy(update={"pos_m": pos, "room": entity.room or support.room})
+    turned = {"pos_m": pos, "yaw_rad": support.yaw_rad + entity.yaw_rad, "room": entity.room or support.room}
+    return entity.model_copy(update=turned)
 
 
 def source_of(where: str) -> str:
