@@ -31,34 +31,10 @@ def problem(goal: str = "(and)"):
 
 
 tokens = st.sampled_from(
-    [
-        "(",
-        ")",
-        "define",
-        "problem",
-        ":domain",
-        ":objects",
-        ":init",
-        ":goal",
-        "and",
-        "or",
-        "not",
-        "forall",
-        "exists",
-        "forn",
-        "forpairs",
-        "fornpairs",
-        "imply",
-        "cup.n.01_1",
-        "?cup.n.01",
-        "cup.n.01",
-        "-",
-        "(2)",
-        "ontop",
-        "inside",
-        "x",
-        ";c\n",
-    ]
+    (
+        "( ) define problem :domain :objects :init :goal and or not forall exists forn forpairs fornpairs imply "
+        "cup.n.01_1 ?cup.n.01 cup.n.01 - (2) ontop inside x ;"
+    ).split()
 )
 
 
