@@ -107,7 +107,7 @@ def exp_rotation(rotvec_rad: Array) -> Array:
     """Return (..., 3, 3) rotations of (..., 3) rotation vectors (axis times angle), by Rodrigues' formula."""
     v = np.asarray(rotvec_rad, dtype=np.float64)
     angle = np.linalg.norm(v, axis=-1)[..., None, None]
-    k = _skew(v)
+    k = skew(v)
     a = np.sinc(angle / np.pi)
     b = 0.5 * np.sinc(angle / (2 * np.pi)) ** 2
     return np.eye(3) + a * k + b * (k @ k)
@@ -122,7 +122,8 @@ def log_rotation(rot: Array) -> Array:
     return 2.0 * np.arctan2(sine, quat[0]) / sine * quat[1:]
 
 
-def _skew(v: Array) -> Array:
+def skew(v: Array) -> Array:
+    """Return the (..., 3, 3) cross product matrices of (..., 3) vectors."""
     out = np.zeros((*v.shape, 3))
     out[..., 0, 1], out[..., 0, 2], out[..., 1, 2] = -v[..., 2], v[..., 1], -v[..., 0]
     out[..., 1, 0], out[..., 2, 0], out[..., 2, 1] = v[..., 2], -v[..., 1], v[..., 0]

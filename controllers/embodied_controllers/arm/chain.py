@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from embodied_controllers.contract import Array
-from embodied_controllers.rotation import exp_rotation
+from embodied_controllers.rotation import skew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +50,14 @@ class SerialChain:
         q = np.asarray(joint_pos, dtype=np.float64)
         pos, rot = np.zeros((*q.shape[:-1], 3)), np.broadcast_to(np.eye(3), (*q.shape[:-1], 3, 3))
         origins, turns = [], []
+        sine, versine = np.sin(q)[..., None, None], (1.0 - np.cos(q))[..., None, None]
         for i in range(self.size):
             pos = pos + rot @ self.offsets_m[i]
             if self.is_slide[i]:
                 pos = pos + rot @ self.axes[i] * q[..., i, None]
             else:
-                rot = rot @ exp_rotation(self.axes[i] * q[..., i, None])
+                k = skew(self.axes[i])
+                rot = rot @ (np.eye(3) + sine[..., i, :, :] * k + versine[..., i, :, :] * (k @ k))
             origins.append(pos)
             turns.append(rot)
         origins.append(pos + rot @ self.tool_offset_m)

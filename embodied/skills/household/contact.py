@@ -35,11 +35,11 @@ Index = NDArray[np.intp]
 
 _GEOMETRY = arm_geometry()
 _TORSO_M = np.linspace(0.0, TORSO_MAX_M, 7)
-_SWIVEL_RAD = np.deg2rad([0.0, 30.0, -30.0, 60.0, -60.0, 90.0, -90.0])
+_SWIVEL_RAD = np.deg2rad([0.0, 20.0, -20.0, 40.0, -40.0, 60.0, -60.0, 80.0, -80.0, 100.0, -100.0])
 _KEYS = 5
 _MAX_JUMP_RAD = 0.45
 _STAND_RADIUS_M = 0.285
-_DOOR_MARGIN_M = 0.265  # between the middle of the base and the moving door
+_DOOR_MARGIN_M = 0.26  # between the middle of the base and the moving door
 _SPEED_MPS = 0.45
 MARGIN_M, COMFORT_M = 0.004, 0.014
 
@@ -130,10 +130,11 @@ def find_contact(
     """
     cache: dict[float, Boxes] = {}
     order = np.argsort(base_cost_s, kind="stable")
+    room = _DOOR_MARGIN_M + 2.0 * (margin_m - MARGIN_M)  # what the drive may miss by
     swept = [door.floor_boxes(np.linspace(p.opening[0], p.opening[-1], 8)) for p in paths]
     for first in range(0, len(order), chunk):
         part = order[first : first + chunk]
-        clear = np.stack([box_clearance(bases[part, :2], s) >= _DOOR_MARGIN_M for s in swept], axis=1)
+        clear = np.stack([box_clearance(bases[part, :2], s) >= room for s in swept], axis=1)
         combos = _candidates(bases[part], paths, clear, margin_m)
         if combos is None:
             continue
@@ -203,10 +204,16 @@ def _candidates(
         return None
     q = posture[i, s_index][np.arange(len(i)), :, branch]
     smooth = np.abs(np.diff(q, axis=1)).max(axis=(1, 2)) < 1.6
+    smooth &= (np.abs(q) < _limit(margin_m)).all(axis=(1, 2))
     i, s_index, branch, q = i[smooth], s_index[smooth], branch[smooth], q[smooth]
     if len(i) == 0:
         return None
     return b[i], g[i], _TORSO_M[t[i]], _SWIVEL_RAD[s_index], branch, q
+
+
+def _limit(margin_m: float) -> Array:
+    """Return (7,) joint limits that leave room for a base that stands a little off."""
+    return ARM_LIMIT_RAD - 0.03 - 5.0 * (margin_m - MARGIN_M)
 
 
 def _comfort(q: Array, torso: Array, start: Array) -> Array:
@@ -232,7 +239,7 @@ def _check(
     pos = (path.pos_world_m - np.array([base[0], base[1], 0.0])) @ turn.T - MOUNT_M - np.array([0.0, 0.0, torso])
     q, valid = _GEOMETRY.solve(pos, turn @ path.rot_world, np.full(len(pos), swivel))
     q, valid = q[:, branch], valid[:, branch]
-    if not valid.all() or np.abs(np.diff(q, axis=0)).max() > _MAX_JUMP_RAD:
+    if not valid.all() or (np.abs(q) > _limit(margin_m)).any() or np.abs(np.diff(q, axis=0)).max() > _MAX_JUMP_RAD:
         return None
     way = np.concatenate([np.full((len(q), 1), torso), q], axis=1)
     if hits(fixed, base, way, margin_m=margin_m, width_m=path.width_m).any():

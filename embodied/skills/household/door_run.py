@@ -99,14 +99,13 @@ class DoorRun(ManipulationRun):
     ) -> ContactPlan | None:
         """Return a plan for the first group of paths that has one, from the best base pose."""
         fixed = self._fixed(door)
-        for paths in options:
-            if not paths:
-                continue
-            bases, cost = base_poses(self.ctx.view, door, paths, self.base_xyyaw)
-            for pose in bad:
-                keep = np.hypot(*(bases[:, :2] - pose[:2]).T) > 0.1
-                bases, cost = bases[keep], cost[keep]
-            for margin in (COMFORT_M, MARGIN_M):
+        # First with room for a base that stands a little off, then without.
+        for margin in (COMFORT_M, MARGIN_M):
+            for paths in options:
+                bases, cost = base_poses(self.ctx.view, door, paths, self.base_xyyaw)
+                for pose in bad:
+                    keep = np.hypot(*(bases[:, :2] - pose[:2]).T) > 0.1
+                    bases, cost = bases[keep], cost[keep]
                 found = find_contact(bases, cost, door, paths, fixed, self.posture, margin_m=margin)
                 if found is not None:
                     return found

@@ -259,8 +259,8 @@ def _path(
 
 
 def _grasp_frame(axis: Array, outward: Array, pitch_rad: float, *, flip: bool) -> Array:
-    x = -outward
-    y = _unit(np.cross(axis, x))
+    x: Array = -outward
+    y: Array = _unit(np.cross(axis, x))
     x = np.cos(pitch_rad) * x + np.sin(pitch_rad) * np.cross(x, y)
     y = -y if flip else y
     return np.stack([x, y, np.cross(x, y)], axis=1)
@@ -290,5 +290,5 @@ def _boxes(solids: list[SolidInfo], pos: Array, rot: Array, owner: str) -> Boxes
 
 
 def _unit(v: Array) -> Array:
-    out: Array = v / max(float(np.linalg.norm(v)), 1e-9)
-    return out
+    length = max(float(np.linalg.norm(v)), 1e-9)
+    return np.asarray(v, dtype=np.float64) * (1.0 / length)

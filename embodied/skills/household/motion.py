@@ -18,7 +18,7 @@ from embodied.robots.mobile_manipulator.spec import ARM, TORSO
 from embodied.skills.contract import SUCCESS, Outcome, SceneView, SkillContext, Status, failed
 from embodied.skills.household.navigation import BackOut, DriveTo
 from embodied.skills.household.obstacles import Boxes, scene_boxes
-from embodied.skills.household.reach import CARRY, join
+from embodied.skills.household.reach import carry_postures, join
 from embodied_controllers.arm.trajectory import trapezoid_trajectory
 from embodied_controllers.base.path_following import wrap_angle
 from embodied_controllers.contract import Command
@@ -172,9 +172,10 @@ class ManipulationRun:
 
     def tuck(self, held: str | None = None, held_tool_m: Array | None = None) -> Script:
         """Bring the arm to the carry posture from wherever it is, backing out if it is stuck in something."""
-        if np.abs(self.posture[1:] - CARRY[1:]).max() < 0.03:
+        goals = carry_postures(held_tool_m)
+        if np.abs(self.posture[None, 1:] - goals[:, 1:]).max(axis=1).min() < 0.03:
             return
-        goal = CARRY.copy()
+        goal = goals[0]
         ignore = () if held is None else (held,)
         for attempt in range(3):
             boxes = scene_boxes(self.ctx.view, ignore=ignore)

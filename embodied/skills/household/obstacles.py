@@ -100,6 +100,11 @@ class Boxes:
         return np.linalg.norm(np.maximum(np.abs(local) - self.half_size_m, 0.0), axis=-1)
 
 
+NO_BOXES = Boxes(
+    center_world_m=np.zeros((0, 3)), rot_world=np.zeros((0, 3, 3)), half_size_m=np.zeros((0, 3)), owners=()
+)
+
+
 def scene_boxes(view: SceneView, *, ignore: Sequence[str] = ()) -> Boxes:
     """Return all solids whose pose is known, and the walls and other robots as tall boxes."""
     centers, rots, halves, owners = [], [], [], []

@@ -95,9 +95,12 @@ class OpenRun(DoorRun):
         """
         boxes = scene_boxes(self.ctx.view).without([self.target])
         boxes = boxes.near(door.bar(door.now)[0], 1.6)
+        # What is that near from the start (a neighbour, the drawer below) slides along and does not block.
+        boxes = _keep(boxes, ~_near(boxes, door.boxes(door.now), 0.02))
         for opening in np.linspace(door.now, door.upper, 25):
-            owner = _touches(boxes, door.boxes(float(opening)), ignore_first=opening - door.now < 0.02 * door.upper)
-            if owner is not None:
+            near = _near(boxes, door.boxes(float(opening)), 0.005)
+            if near.any():
+                owner = boxes.owners[int(np.argmax(near))]
                 if opening < OPEN_ENOUGH * door.upper + 0.03 * door.upper:
                     what = owner or "a wall"
                     fraction = float(opening) / door.upper
@@ -108,16 +111,25 @@ class OpenRun(DoorRun):
         return door.upper
 
 
-def _touches(boxes: Boxes, moving: Boxes, *, ignore_first: bool) -> str | None:
-    """Return the owner of a box that a point of the moving part comes within 5 mm of, or None."""
-    if ignore_first or not boxes.owners:
-        return None
+def _keep(boxes: Boxes, keep: NDArray[np.bool_]) -> Boxes:
+    return Boxes(
+        center_world_m=boxes.center_world_m[keep],
+        rot_world=boxes.rot_world[keep],
+        half_size_m=boxes.half_size_m[keep],
+        owners=tuple(o for o, k in zip(boxes.owners, keep, strict=True) if k),
+    )
+
+
+def _near(boxes: Boxes, moving: Boxes, distance_m: float) -> NDArray[np.bool_]:
+    """Return (m,) which boxes a point of the moving part comes near to."""
+    if not boxes.owners:
+        return np.zeros(0, dtype=bool)
     grid = np.array([[x, y, z] for x in (-1, -0.5, 0, 0.5, 1) for y in (-1, 0, 1) for z in (-1, -0.5, 0, 0.5, 1)])
     points = moving.center_world_m[:, None] + np.einsum(
         "mij,mkj->mki", moving.rot_world, grid[None] * moving.half_size_m[:, None]
     )
-    near = (boxes.clearance_m(points.reshape(-1, 3)) < 0.005).any(axis=0)
-    return boxes.owners[int(np.argmax(near))] if near.any() else None
+    near = boxes.clearance_m(points.reshape(-1, 3)) < distance_m
+    return np.any(near, axis=0)
 
 
 def _grasps(door: Articulation, begin: float, end: float) -> list[ContactPath]:

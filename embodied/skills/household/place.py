@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 
 RELATIONS = ("on", "in", "nextto", "under")
 ATTEMPTS = 3
-_SPOTS_AT_ONCE, _SPOT_BATCHES = 3, 5
+_SPOTS_AT_ONCE, _SPOT_BATCHES = 3, 4
 _PLACE_SPEED, _LEAVE_SPEED = 0.35, 0.4
 _PREDICATE = {"on": "ontop", "in": "inside", "nextto": "nextto", "under": "under"}
 

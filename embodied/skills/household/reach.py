@@ -20,22 +20,49 @@ from embodied.robots.mobile_manipulator.kinematics import (
     TOOL_M,
     TORSO_MAX_M,
     UPPER_M,
+    arm_chain,
     arm_geometry,
 )
 from embodied.robots.mobile_manipulator.spec import CARRY_ARM_RAD, CARRY_TORSO_M
 from embodied.skills.household.grasping import ToolPath
-from embodied.skills.household.obstacles import Boxes, hits, tool_hits
+from embodied.skills.household.obstacles import NO_BOXES, Boxes, hits, tool_hits
 from embodied_controllers.rotation import rot_z
 
 Array = NDArray[np.float64]
 
 _GEOMETRY = arm_geometry()
+_CHAIN = arm_chain()
 _TORSO_M = np.linspace(0.0, TORSO_MAX_M, 7)
 _SWIVEL_RAD = np.deg2rad([0.0, 25.0, -25.0, 50.0, -50.0, 80.0, -80.0])
 _STEP_M = 0.02
 _MAX_JUMP_RAD = 0.35  # between samples of a tool path: more means a singularity on the way
 CARRY = np.array([CARRY_TORSO_M, *CARRY_ARM_RAD])
 MARGIN_M, TIGHT_M = 0.012, 0.004
+_CARRY_TURNS_RAD = np.deg2rad([0.0, 170.0, -170.0, 90.0, -90.0])  # of the hand about its own axis
+_CARRY_RAISE_RAD = np.deg2rad([0.0, 15.0])  # of the hand, away from the chest
+_BASE_CHECKS = 5  # full checks per base: its other postures mostly fail alike
+_CHECKS = 60  # full checks per search
+
+
+def carry_postures(held_tool_m: Array | None) -> Array:
+    """Return (k, 8) carry postures, best first, in which a held thing is clear of the robot itself.
+
+    Args:
+      held_tool_m: (m, 3) points of the thing in the tool frame, or None with empty hands.
+    """
+    if held_tool_m is None:
+        return CARRY[None]
+    options = np.repeat(CARRY[None], len(_CARRY_TURNS_RAD) * len(_CARRY_RAISE_RAD), axis=0)
+    turns, raises = np.meshgrid(_CARRY_TURNS_RAD, _CARRY_RAISE_RAD)
+    options[:, 7] += turns.ravel()
+    options[:, 6] -= raises.ravel()
+    clear = ~hits(NO_BOXES, np.zeros(3), options, margin_m=MARGIN_M, width_m=0.06, held_tool_m=held_tool_m)
+    pos, rot = _CHAIN.tool(options[:, 1:])
+    held = pos[:, None] + np.einsum("nij,kj->nki", rot, held_tool_m) + MOUNT_M
+    radius = np.hypot(held[..., 0], held[..., 1]).max(axis=1)
+    order = np.argsort(radius + 0.02 * np.abs(turns.ravel()), kind="stable")
+    good = [i for i in order if clear[i]]
+    return options[good] if good else options[:1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,11 +140,24 @@ def find_reach(
         held_in_tool_m=[obstacles.held_in_tool_m[i] for i in open_paths],
         held_out_tool_m=[obstacles.held_out_tool_m[i] for i in open_paths],
     )
+    # Where the arm would touch something before it even unfolds, standing is no use.
+    held = next((h for h in obstacles.held_in_tool_m if h is not None), None)
+    width = 0.08 if width_m is None else width_m
+    blocked = hits(
+        obstacles.free,
+        bases,
+        np.repeat(start[None], len(bases), axis=0),
+        margin_m=TIGHT_M,
+        width_m=min(width, 0.06),
+        held_tool_m=held,
+    )
+    bases, base_cost_s = bases[~blocked], base_cost_s[~blocked]
     order = np.argsort(base_cost_s, kind="stable")
+    budget = [_CHECKS]
     for first in range(0, len(order), chunk):
         part = order[first : first + chunk]
-        found = _search(bases[part], base_cost_s[part], paths, obstacles, start, width_m, max_checks)
-        if found is not None:
+        found = _search(bases[part], base_cost_s[part], paths, obstacles, start, width_m, max_checks, budget)
+        if found is not None or budget[0] <= 0:
             return found
     return None
 
@@ -157,6 +197,7 @@ def _search(
     start: Array,
     width_m: float | None,
     max_checks: int,
+    budget: list[int],
 ) -> ReachPlan | None:
     combo = _candidates(bases, paths)
     if combo is None:
@@ -175,7 +216,12 @@ def _search(
     ends = np.concatenate([torso[order, None, None].repeat(q.shape[1], axis=1), q[order]], axis=2)
     good = _ends_clear(bases[b[order]], g[order], ends, paths, obstacles, width_m)
     fine = order[good]
-    for i in fine[np.argsort(cost[fine], kind="stable")][:max_checks]:
+    tried = np.zeros(len(bases), dtype=int)
+    for i in fine[np.argsort(cost[fine], kind="stable")]:
+        if tried[b[i]] >= _BASE_CHECKS or budget[0] <= 0:
+            continue
+        tried[b[i]] += 1
+        budget[0] -= 1
         plan = _full_check(
             bases[b[i]], int(g[i]), float(torso[i]), float(swivel[i]), int(branch[i]), paths, obstacles, start, width_m
         )
@@ -206,8 +252,8 @@ def _candidates(bases: Array, paths: Sequence[ToolPath]) -> tuple[Array, ...] | 
     b, g, t = np.nonzero(ok)
     if len(b) == 0:
         return None
-    if len(b) > 1500:
-        keep = np.linspace(0, len(b) - 1, 1500).astype(int)
+    if len(b) > 700:
+        keep = np.linspace(0, len(b) - 1, 700).astype(int)
         b, g, t = b[keep], g[keep], t[keep]
     target = pos[b, g] - np.array([0.0, 0.0, 1.0]) * _TORSO_M[t][:, None, None]
     n = len(b)
@@ -280,7 +326,11 @@ def _full_check(
     unfold = join(obstacles.free, base, start, way_in[0], width, held_in)
     if unfold is None:
         return None
-    fold = join(obstacles.free if held_out is None else obstacles.near, base, way_out[-1], CARRY, width, held_out)
+    boxes = obstacles.free if held_out is None else obstacles.near
+    fold = next(
+        (f for c in carry_postures(held_out)[:3] if (f := join(boxes, base, way_out[-1], c, width, held_out)) is not None),
+        None,
+    )
     if fold is None:
         return None
     return ReachPlan(base_xyyaw=base, unfold=unfold, way_in=way_in, way_out=way_out, fold=fold, tool=path, tried=g)
@@ -316,6 +366,9 @@ def join(
     for via in ways:
         line = np.stack([start, *via, end])
         dense = _dense(line)
+        coarse = dense[2:-1:4]
+        if len(coarse) and hits(boxes, base, coarse, margin_m=MARGIN_M, width_m=width_m, held_tool_m=held_tool_m).any():
+            continue
         if not hits(boxes, base, dense, margin_m=MARGIN_M, width_m=width_m, held_tool_m=held_tool_m)[1:-1].any():
             return line
     return None

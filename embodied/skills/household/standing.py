@@ -142,11 +142,11 @@ def _sides(view: SceneView, entity: EntityInfo, near_xy_m: Array | None) -> tupl
             continue
         axis = 0 if abs(normal[0]) > 0.5 else 1
         length = 2.0 * half[1 - axis]
-        for extra in (0.0, 0.12, 0.25, 0.4):
+        for extra in (0.0, 0.12, 0.25, 0.4, *((-0.15, -0.3) if entity.openable else ())):
             face = middle + normal * (half[axis] + gap + extra)
             n = max(int(length * _SPOTS_PER_M), 1)
             along = (
-                np.linspace(-0.5, 0.5, n + 1) * max(length - 0.2, 0.0) if length > 0.6 else np.array([-0.15, 0, 0.15])
+                np.linspace(-0.5, 0.5, n + 1) * max(length - 0.2, 0.0) if length > 0.6 else np.array([-0.45, -0.3, -0.15, 0, 0.15, 0.3, 0.45])
             )
             for shift in (float(np.clip((spot - middle)[1 - axis], -length / 2, length / 2)), *along):
                 here = face.copy()
@@ -154,7 +154,7 @@ def _sides(view: SceneView, entity: EntityInfo, near_xy_m: Array | None) -> tupl
                 away = abs(here[1 - axis] - spot[1 - axis])
                 depth = abs(here[axis] - spot[axis]) - gap
                 yaw = yaw_of_quat(pose.quat_wxyz) + np.arctan2(-normal[1], -normal[0])
-                penalty = 3.0 * away + 3.0 * extra + (2.5 * depth if near_xy_m is not None else 0.0)
+                penalty = 3.0 * away + 3.0 * abs(extra) + (2.5 * depth if near_xy_m is not None else 0.0)
                 out.append(Standing(xy_m=_to_world(pose, rot, here), yaw_rad=float(yaw), penalty_m=penalty))
     return tuple(sorted(out, key=lambda s: s.penalty_m))
 
