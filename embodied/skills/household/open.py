@@ -93,7 +93,9 @@ class OpenRun(DoorRun):
         Raises:
           SkillFailureError: something blocks it before it is open enough.
         """
-        boxes = scene_boxes(self.ctx.view).without([self.target])
+        graph = self.ctx.view.graph
+        carried = {f.args[0] for word in ("inside", "ontop") for f in graph.find(word, None, self.target)}
+        boxes = scene_boxes(self.ctx.view).without([self.target, *carried])
         boxes = boxes.near(door.bar(door.now)[0], 1.6)
         # What is that near from the start (a neighbour, the drawer below) slides along and does not block.
         boxes = _keep(boxes, ~_near(boxes, door.boxes(door.now), 0.02))
