@@ -112,3 +112,9 @@ STUDIES.add(
     tags=("perf",),
     summary="Reset of each environment without recompiling: < 5 ms.",
 )
+STUDIES.add(
+    "warehouse-fleet",
+    "embodied.studies.warehouse:fleet",
+    tags=("warehouse",),
+    summary="Eight robots deliver for ten simulated minutes on POGEMA's wfi_warehouse: no collision.",
+)

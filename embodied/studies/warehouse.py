@@ -47,5 +47,7 @@ def fleet(quick: bool, out: Path) -> list[Figure]:
     return [
         Figure("collisions of the fleet", float(collisions), None, None, "= 0", len(seeds), note=note),
         Figure("skill failures of the fleet", float(failures), None, None, "= 0", len(seeds), note=note),
-        Figure("deliveries per hour", sum(rates) / len(rates), rates[0], rates[-1], "> 0", len(seeds), "1/h", note=note),
+        Figure(
+            "deliveries per hour", sum(rates) / len(rates), rates[0], rates[-1], "> 0", len(seeds), "1/h", note=note
+        ),
     ]

@@ -14,9 +14,7 @@ from embodied_scenes.warehouse.grid import GridMap
 
 SIZE = 4
 CELLS = [(r, c) for r in range(SIZE) for c in range(SIZE)]
-NEAR = {
-    (r, c): [n for n in ((r, c + 1), (r - 1, c), (r, c - 1), (r + 1, c)) if n in CELLS] for r, c in CELLS
-}
+NEAR = {(r, c): [n for n in ((r, c + 1), (r - 1, c), (r, c - 1), (r + 1, c)) if n in CELLS] for r, c in CELLS}
 
 
 def optimal_makespan(starts, goals):

@@ -140,7 +140,9 @@ def test_an_obstacle_that_is_on_no_map_stops_the_robot():
     # a carrier turned by 45 degrees whose leg stands in the lane, where no map says so
     half = np.pi / 8
     turned = (x + 0.45, y + 0.45, 0.0, float(np.cos(half)), 0.0, 0.0, float(np.sin(half)))
-    rig = Rig((4, 4), poses={"carrier_0": turned, "package_0": (1.8, 0.6, 0.15, 1.0, 0.0, 0.0, 0.0)})
+    rig = Rig(
+        (4, 4), heavy=["carrier_0"], poses={"carrier_0": turned, "package_0": (1.8, 0.6, 0.15, 1.0, 0.0, 0.0, 0.0)}
+    )
     outcome = rig.do(SkillCall.of("drive_to", target="station_2"), limit_s=200.0)
     if outcome.status is Status.SUCCEEDED:
         pytest.fail("the robot drove through a leg")
@@ -180,3 +182,12 @@ def test_a_cancelled_drive_stops_and_can_be_taken_up_again():
     rig.world.step(200)
     assert np.abs(rig.robot.read().base_vel_body_mps).max() < 0.01
     assert rig.do(SkillCall.of("drive_to", target="carrier_3")).status is Status.SUCCEEDED
+
+
+def test_the_scanner_sees_the_wall_ahead_and_not_itself():
+    rig = Rig((0, 8))
+    scan = rig.robot.scan()
+    ahead = int(np.argmin(np.abs(scan.angle_rad)))
+    x, _ = LAYOUT.grid.center_m((0, 8))
+    assert scan.range_m[ahead] == pytest.approx(LAYOUT.grid.size_m[0] - x - 0.39, abs=1e-6)
+    assert scan.range_m.min() > 0.05

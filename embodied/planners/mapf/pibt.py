@@ -45,13 +45,12 @@ def pibt_step(
         for cell in wishes(i):
             if cell in taken:
                 continue
-            j = owner.get(cell)
-            is_other = j is not None and j != i
-            if is_other and (j in asking or target[j] == at[i]):
+            j = owner.get(cell, i)
+            if j != i and (j in asking or target[j] == at[i]):
                 continue
             target[i] = cell
             taken.add(cell)
-            if is_other and target[j] is None and not move(j):
+            if j != i and target[j] is None and not move(j):
                 continue  # j stays, and its stay keeps the cell taken
             asking.discard(i)
             return True

@@ -13,6 +13,7 @@ from embodied_controllers.contract import Array, RobotState
 
 if TYPE_CHECKING:
     from embodied.sensors.codes import CodeReader, CodeReading
+    from embodied.sensors.lidar import Lidar, Scan
     from embodied.worlds.contract import PhysicsWorld
 
 GRAVITY_MPS2 = 9.81
@@ -37,6 +38,7 @@ class Amr(SimRobot):
         self._deck_qvel = int(model.joint(f"{self.prefix}deck").dofadr[0])
         self._ctrl = [int(model.actuator(f"{self.prefix}{a}").id) for a in ("forward", "sideways", "turn", "lift")]
         self._codes: CodeReader | None = None
+        self._lidar: Lidar | None = None
         self._applied_s = 0.0
 
     def read(self) -> RobotState:
@@ -80,6 +82,14 @@ class Amr(SimRobot):
             self._codes = CodeReader(self.world, f"{self.prefix}code_cam", self.env_index)
         return self._codes.read()
 
+    def scan(self, rng: np.random.Generator | None = None) -> Scan:
+        """Return a scan of the safety scanner in the front, its own body left out; exact without ``rng``."""
+        from embodied.sensors.lidar import Lidar, LidarConfig
+
+        if self._lidar is None:
+            self._lidar = Lidar(self.world, f"{self.prefix}lidar", LidarConfig(), ignore_prefix=self.prefix)
+        return self._lidar.scan(rng, self.env_index)
+
     def _load_kg(self) -> float:
         """Weight on the deck from the lift's force, its own weight taken off."""
         force_n = float(self.world.actuator_force[self.env_index, self._ctrl[3]])
@@ -89,7 +99,8 @@ class Amr(SimRobot):
         ctrl = self.world.ctrl[self.env_index]
         forward_mps, yaw_rate_radps, deck_m = (float(v) for v in values)
         now_s = self.world.time_s(self.env_index)
-        past_s = min(max(now_s - self._applied_s, 0.0), self.dt_ctrl_s)
+        # a second command in the same moment replaces the first; time does not pass twice
+        past_s = 0.0 if now_s == self._applied_s else self.dt_ctrl_s
         self._applied_s = now_s
         forward, sideways, turn, lift = self._ctrl
         ctrl[forward], ctrl[sideways], ctrl[turn] = forward_mps, 0.0, yaw_rate_radps

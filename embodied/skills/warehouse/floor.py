@@ -70,10 +70,10 @@ class FleetFloor:
         self._standing.pop(carrier, None)
         traffic.set_obstacles(set(self._standing.values()))
 
-    def lowered(self, view: SceneView, carrier: str) -> None:
-        """Take note that a carrier stands where it is now."""
-        traffic, pose = self.traffic(view), view.pose(carrier)
-        cell = traffic.grid.cell_at(*pose.pos_world_m[:2]) if pose is not None else None
+    def lowered(self, view: SceneView, carrier: str, x_m: float, y_m: float) -> None:
+        """Take note that a carrier stands where its robot put it down."""
+        traffic = self.traffic(view)
+        cell = traffic.grid.cell_at(x_m, y_m)
         if cell is not None:
             self._standing[carrier] = cell
         traffic.set_obstacles(set(self._standing.values()))

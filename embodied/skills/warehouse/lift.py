@@ -160,7 +160,8 @@ class _LowerRun:
         send_deck(ctx, 0.0)
         if state.signals["deck_m"] < 0.005 and state.signals["deck_load_kg"] < _LEAST_LOAD_KG:
             ctx.set_state(ctx.agent, "lifted", "")
-            floor_of(ctx).lowered(ctx.view, self._thing)
+            x_m, y_m = (float(v) for v in state.base_pos_world_m[:2])
+            floor_of(ctx).lowered(ctx.view, self._thing, x_m, y_m)
             return SUCCESS
         if ctx.time_s - self._began_s > _STROKE_S:
             return failed("stuck", f"The deck of {ctx.agent} does not come down.", deck_m=state.signals["deck_m"])
