@@ -46,7 +46,7 @@ class RobotPort:
             *(f"base_quat_{a}" for a in "wxyz"),
             *(f"base_vel_{a}_body_mps" for a in "xyz"),
             *(f"base_angvel_{a}_body_radps" for a in "xyz"),
-            *seen.signals,
+            *(f"signal_{n}" for n in seen.signals),
         )
         self._signals = seen.signals
         span = np.where(np.isfinite(seen.joint_high - seen.joint_low), seen.joint_high - seen.joint_low, 100.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from math import sqrt
 from typing import Any
 
@@ -120,18 +120,26 @@ class Airspace:
     def path(self, start_m: Array, goal_m: Array, clearance_m: float = CLEARANCE_M) -> list[Array] | None:
         """Return corner points from start to goal, or None if there is no way.
 
-        A straight line if it is free, else A* on a grid of 20 cm with 26 neighbours, shortened where the sight is free.
+        A straight line if it is free, else A* on a grid of 20 cm with 26 neighbours (Hart, Nilsson and Raphael 1968),
+        shortened where the sight is free.
         The start may be too close to something (a pad beside a wall): its first cells are then allowed.
         """
         if self.segment_free(start_m, goal_m, clearance_m):
             return [start_m, goal_m]
         if self.blocked(goal_m[None], clearance_m)[0]:
             return None
-        cells = self._search(start_m, goal_m, clearance_m)
-        if cells is None:
-            return None
-        points = [start_m, *cells, goal_m]
-        return self._shorten(points, clearance_m)
+        is_tight = bool(self.blocked(start_m[None], clearance_m)[0])
+        # cells are points: an edge between two free ones may cut a corner, so the way is checked and sought again with
+        # more room if it does
+        for extra_m in (0.06, 0.12, 0.0):
+            cells = self._search(start_m, goal_m, clearance_m + extra_m)
+            if cells is None:
+                continue
+            points = self._shorten([start_m, *cells, goal_m], clearance_m)
+            legs = list(pairwise(points))[1 if is_tight else 0 :]
+            if all(self.segment_free(a, b, clearance_m) for a, b in legs):
+                return points
+        return None
 
     def _search(self, start_m: Array, goal_m: Array, clearance_m: float) -> list[Array] | None:
         shape = np.maximum(np.ceil((self.high_m - self.low_m) / CELL_M).astype(int) + 1, 1)
