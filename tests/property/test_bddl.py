@@ -31,10 +31,11 @@ def problem(goal: str = "(and)"):
 
 
 tokens = st.sampled_from(
-    (
-        "( ) define problem :domain :objects :init :goal and or not forall exists forn forpairs fornpairs imply "
-        "cup.n.01_1 ?cup.n.01 cup.n.01 - (2) ontop inside x ;"
-    ).split()
+    [
+        *("(", ")", "define", "problem", ":domain", ":objects", ":init", ":goal", "and"),
+        *("or", "not", "forall", "exists", "forn", "forpairs", "fornpairs", "imply", "cup.n.01_1"),
+        *("?cup.n.01", "cup.n.01", "-", "(2)", "ontop", "inside", "x", ";"),
+    ]
 )
 
 

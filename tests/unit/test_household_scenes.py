@@ -63,6 +63,18 @@ def test_a_base_fits_in_front_of_everything_that_opens_or_holds(stage):
             assert stage.floor.clearance_m(x_m, y_m) >= 0.25, f"{entity.name}: no base fits {distance} m before it"
 
 
+def test_an_open_door_leaves_room_to_push_it_shut(stage):
+    for entity in stage.info.entities.values():
+        if entity.joint_kind != "hinge":
+            continue
+        pose = stage.poses[entity.root]
+        side = float(np.sign(entity.joint_axis_root[2]))
+        # Half-way along the door at a right angle, 0.45 m before its outer face.
+        push = entity.joint_anchor_root_m + np.array([0.4, side * 0.45, 0.0])
+        x_m, y_m = pose.to_world(push)[:2]
+        assert stage.floor.clearance_m(x_m, y_m) >= 0.12, f"{entity.name}: its open door stands too close to something"
+
+
 def _edge_reachable(stage, entity):
     pose = stage.poses[entity.root]
     edges = [(0.8, 0, 0), (-0.8, 0, 0), (0, 0.8, 0), (0, -0.8, 0)]
