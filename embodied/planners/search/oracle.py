@@ -80,7 +80,7 @@ class OraclePlanner:
         return AllOf(self._own)
 
     def _search(self, view: PlannerView, graph: Graph, task: Task, goal: Goal) -> Plan | None:
-        for forbidden in dict.fromkeys((self._failures.ruled_out, frozenset())):
+        for forbidden in dict.fromkeys((self._failures.ruled_out, self._failures.hopeless)):
             problem = Problem(
                 graph,
                 view.skills,

@@ -10,6 +10,7 @@ from embodied.skills.contract import SkillCall, Status
 
 _FAILURE_COST_S = 30.0
 MAX_SAME_FAILURES = 2
+HOPELESS_FAILURES = 6  # a call without an alternative is given up after so many failures
 
 
 class FailureMemory:
@@ -39,3 +40,8 @@ class FailureMemory:
     def ruled_out(self) -> frozenset[SkillCall]:
         """Calls that failed too often to be tried while another way exists."""
         return frozenset(c for c, n in self._failures.items() if n >= MAX_SAME_FAILURES)
+
+    @property
+    def hopeless(self) -> frozenset[SkillCall]:
+        """Calls that are not tried again even if nothing else is left."""
+        return frozenset(c for c, n in self._failures.items() if n >= HOPELESS_FAILURES)
