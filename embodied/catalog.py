@@ -112,6 +112,7 @@ TASKS.add(
 SKILLS.add("pick", "embodied.skills.household.pick:PICK", summary="take a thing", tags=("household",))
 SKILLS.add("place", "embodied.skills.household.place:PLACE", summary="put down what is held", tags=("household",))
 SKILLS.add("open", "embodied.skills.household.open:OPEN", summary="open a door or drawer", tags=("household",))
+SKILLS.add("push_button", "embodied.skills.household.push_button:PUSH_BUTTON", summary="press it", tags=("household",))
 SKILLS.add("close", "embodied.skills.household.close:CLOSE", summary="close a door or drawer", tags=("household",))
 
 SCENES.add(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from embodied.robots.mobile_manipulator.kinematics import (
     arm_geometry,
 )
 from embodied.skills.contract import SceneView
-from embodied.skills.household.doors import Articulation, ContactPath, join_boxes
+from embodied.skills.household.doors import ContactPath, join_boxes
 from embodied.skills.household.navigation import floor_bounds
 from embodied.skills.household.obstacles import Boxes, hits
 from embodied.skills.household.reach import CARRY, join
@@ -63,7 +64,19 @@ class ContactPlan:
     path: ContactPath
 
 
-def base_poses(view: SceneView, door: Articulation, paths: Sequence[ContactPath], here: Array) -> tuple[Array, Array]:
+class Moving(Protocol):
+    """What moves along a contact path."""
+
+    def boxes(self, opening: float) -> Boxes:
+        """Return its solids at an opening."""
+        ...
+
+    def floor_boxes(self, openings: Array) -> Array:
+        """Return (n, 5) footprints at several openings."""
+        ...
+
+
+def base_poses(view: SceneView, paths: Sequence[ContactPath], here: Array) -> tuple[Array, Array]:
     """Return (n, 3) base poses from which some path may be followed, and their cost (n,) [s]."""
     middle: Array = np.mean([p.pos_world_m[p.first : p.last + 1].mean(axis=0) for p in paths], axis=0)[:2]
     distance, angle = np.arange(0.45, 1.26, 0.08), np.arange(40) * (2 * np.pi / 40)
@@ -90,7 +103,7 @@ def base_poses(view: SceneView, door: Articulation, paths: Sequence[ContactPath]
     cost += 20.0 * np.clip(0.34 - clear, 0.0, None)
     yaw = np.arctan2(middle[1] - xy[:, 1], middle[0] - xy[:, 0])
     poses, costs = [], []
-    for turn in (0.0, 0.4, -0.4):
+    for turn in (0.0, 0.4, -0.4, 0.8, -0.8):
         poses.append(np.concatenate([xy, (yaw + turn)[:, None]], axis=1))
         costs.append(cost + 0.5 * abs(turn))
     if is_here.any():
@@ -104,7 +117,7 @@ def base_poses(view: SceneView, door: Articulation, paths: Sequence[ContactPath]
 def find_contact(
     bases: Array,
     base_cost_s: Array,
-    door: Articulation,
+    door: Moving,
     paths: Sequence[ContactPath],
     fixed: Boxes,
     start: Array,
@@ -229,7 +242,7 @@ def _check(
     torso: float,
     swivel: float,
     branch: int,
-    door: Articulation,
+    door: Moving,
     fixed: Boxes,
     start: Array,
     cache: dict[float, Boxes],
@@ -260,5 +273,5 @@ def _check(
     return ContactPlan(base_xyyaw=base, unfold=unfold, way=way, fold=fold, path=path)
 
 
-def _with(fixed: Boxes, door: Articulation, opening: float) -> Boxes:
+def _with(fixed: Boxes, door: Moving, opening: float) -> Boxes:
     return join_boxes([fixed, door.boxes(float(opening))])

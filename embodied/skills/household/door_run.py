@@ -102,7 +102,7 @@ class DoorRun(ManipulationRun):
         # First with room for a base that stands a little off, then without.
         for margin in (COMFORT_M, MARGIN_M):
             for paths in options:
-                bases, cost = base_poses(self.ctx.view, door, paths, self.base_xyyaw)
+                bases, cost = base_poses(self.ctx.view, paths, self.base_xyyaw)
                 for pose in bad:
                     keep = np.hypot(*(bases[:, :2] - pose[:2]).T) > 0.1
                     bases, cost = bases[keep], cost[keep]

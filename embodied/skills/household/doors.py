@@ -150,6 +150,16 @@ def static_boxes(view: SceneView, scene: Boxes, name: str) -> Boxes:
     return join_boxes(parts)
 
 
+def keep_boxes(boxes: Boxes, keep: NDArray[np.bool_]) -> Boxes:
+    """Return some of the boxes, by a mask (m,)."""
+    return Boxes(
+        center_world_m=boxes.center_world_m[keep],
+        rot_world=boxes.rot_world[keep],
+        half_size_m=boxes.half_size_m[keep],
+        owners=tuple(o for o, k in zip(boxes.owners, keep, strict=True) if k),
+    )
+
+
 def join_boxes(parts: list[Boxes]) -> Boxes:
     """Return the boxes of all parts."""
     return Boxes(
@@ -171,6 +181,27 @@ def grasp_path(
         return bar, _grasp_frame(axis, outward, pitch_rad, flip=flip)
 
     return _path(pose, steps, GRASP_WIDTH_M, penalty_s, away_m=0.10, clear_m=0.09)
+
+
+def edge_path(
+    door: Articulation, begin: float, end: float, *, along_m: float, flip: bool, penalty_s: float
+) -> ContactPath:
+    """Return the path that pinches a hinged door at its free edge and carries it; needs no room beside the door."""
+
+    def pose(opening: float) -> tuple[Array, Array]:
+        center, axes, _, reach = door.panel(opening)
+        across, outward, up = axes.T
+        bar = door.bar(opening)[0]
+        point = (
+            door.anchor
+            + across * (reach[0] - 0.012)
+            + outward * float((center - door.anchor) @ outward)
+            + up * float((bar - door.anchor) @ up + along_m)
+        )
+        y = -outward if flip else outward
+        return point, np.stack([-across, y, np.cross(-across, y)], axis=1)
+
+    return _path(pose, _steps(door, begin, end), GRASP_WIDTH_M, penalty_s, away_m=0.10, clear_m=0.09)
 
 
 def push_path(

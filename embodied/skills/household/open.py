@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from embodied.skills.contract import SkillCall, SkillContext, SkillRun
 from embodied.skills.household.door_run import ATTEMPTS, OPEN_ENOUGH, DoorRun, DoorSkill
-from embodied.skills.household.doors import Articulation, ContactPath, grasp_path, push_path
+from embodied.skills.household.doors import Articulation, ContactPath, grasp_path, keep_boxes, push_path
 from embodied.skills.household.motion import Script, SkillFailureError, fail
 from embodied.skills.household.obstacles import Boxes, scene_boxes
 
 Array = NDArray[np.float64]
 
-_ENDS_RAD = (1.75, 1.65, 1.58)  # where a hinged door is left, best first: past a right angle it is out of the way
+_ENDS_RAD = (1.65, 1.75, 1.58)  # where a hinged door is left, best first: past a right angle it is out of the way
 _PART_RAD = (0.9, 0.7, 0.55)
 _INSIDE_RAD = 0.45  # from here on the hand fits behind the door
 _DRAWER = 0.96  # fraction
@@ -98,7 +98,7 @@ class OpenRun(DoorRun):
         boxes = scene_boxes(self.ctx.view).without([self.target, *carried])
         boxes = boxes.near(door.bar(door.now)[0], 1.6)
         # What is that near from the start (a neighbour, the drawer below) slides along and does not block.
-        boxes = _keep(boxes, ~_near(boxes, door.boxes(door.now), 0.02))
+        boxes = keep_boxes(boxes, ~_near(boxes, door.boxes(door.now), 0.02))
         for opening in np.linspace(door.now, door.upper, 25):
             near = _near(boxes, door.boxes(float(opening)), 0.005)
             if near.any():
@@ -111,15 +111,6 @@ class OpenRun(DoorRun):
                     )
                 return float(opening) - 0.06 * door.upper
         return door.upper
-
-
-def _keep(boxes: Boxes, keep: NDArray[np.bool_]) -> Boxes:
-    return Boxes(
-        center_world_m=boxes.center_world_m[keep],
-        rot_world=boxes.rot_world[keep],
-        half_size_m=boxes.half_size_m[keep],
-        owners=tuple(o for o, k in zip(boxes.owners, keep, strict=True) if k),
-    )
 
 
 def _near(boxes: Boxes, moving: Boxes, distance_m: float) -> NDArray[np.bool_]:

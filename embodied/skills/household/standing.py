@@ -146,7 +146,9 @@ def _sides(view: SceneView, entity: EntityInfo, near_xy_m: Array | None) -> tupl
             face = middle + normal * (half[axis] + gap + extra)
             n = max(int(length * _SPOTS_PER_M), 1)
             along = (
-                np.linspace(-0.5, 0.5, n + 1) * max(length - 0.2, 0.0) if length > 0.6 else np.array([-0.45, -0.3, -0.15, 0, 0.15, 0.3, 0.45])
+                np.linspace(-0.5, 0.5, n + 1) * max(length - 0.2, 0.0)
+                if length > 0.6
+                else np.array([-0.45, -0.3, -0.15, 0, 0.15, 0.3, 0.45])
             )
             for shift in (float(np.clip((spot - middle)[1 - axis], -length / 2, length / 2)), *along):
                 here = face.copy()
