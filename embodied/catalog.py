@@ -128,4 +128,29 @@ TASKS.add(
     tags=("household", "public_data"),
 )
 
+CONTROLLERS.add(
+    "path_following",
+    "embodied_controllers.base.path_following:DifferentialPathFollower",
+    summary="a differential base along a polyline to a pose",
+    tags=("household",),
+)
+CONTROLLERS.add(
+    "straight_move",
+    "embodied_controllers.base.path_following:StraightMove",
+    summary="a differential base straight ahead or back",
+    tags=("household",),
+)
+CONTROLLERS.add(
+    "joint_impedance",
+    "embodied_controllers.arm.impedance:JointImpedanceController",
+    summary="springs and dampers at the joints of an arm",
+    tags=("household",),
+)
+CONTROLLERS.add(
+    "gripper_force",
+    "embodied_controllers.gripper.force:GripperForceController",
+    summary="close a parallel gripper with a set force",
+    tags=("household",),
+)
+
 REGISTRIES = {r.kind: r for r in (SCENES, ROBOTS, TASKS, SKILLS, PLANNERS, CONTROLLERS, WORLDS)}

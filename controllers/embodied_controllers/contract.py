@@ -80,7 +80,7 @@ class ActionSpec:
         return len(self.names)
 
     def clip(self, values: Array) -> Array:
-        """Return (n,) ``values`` inside the limits; an entry that is not finite becomes NaN for the robot to replace."""
+        """Return (n,) ``values`` inside the limits; what is not finite becomes NaN for the robot to replace."""
         values = np.asarray(values, dtype=np.float64)
         return np.where(np.isfinite(values), np.clip(values, self.low, self.high), np.nan)
 

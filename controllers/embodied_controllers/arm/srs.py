@@ -1,6 +1,6 @@
 """Closed-form inverse kinematics of arms whose shoulder and wrist axes meet in points, for whole batches of poses.
 
-The elbow may turn about the line from shoulder to wrist; its angle on that circle is the redundancy and a parameter here.
+The elbow may turn about the line from shoulder to wrist; its angle on that circle is the redundancy and a parameter.
 
 References:
   M. Shimizu et al., "Analytical inverse kinematic computation for 7-DOF redundant manipulators with joint limits",
