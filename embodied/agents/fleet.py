@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _PICK_S = 5.0  # a picker takes the goods off a carrier
 _RETRY_S = 2.0
+_LOOK_STEPS = 2  # 10 ms: a touch of bodies this heavy lasts longer
 _SKILLS: dict[str, Skill] = {s.name: s for s in (drive_to, lift, lower)}
 
 
@@ -134,8 +135,10 @@ class Fleet:
             time_s = self.world.time_s()
             for worker in self._workers.values():
                 worker.tick(time_s)
-            self.world.step(steps)
-            self.touches.look()
+            for _ in range(steps // _LOOK_STEPS):
+                self.world.step(_LOOK_STEPS)
+                self.touches.look()
+            self.world.step(steps % _LOOK_STEPS)
         failures: Counter[str] = Counter()
         for worker in self._workers.values():
             failures.update(worker.failures)
@@ -152,11 +155,14 @@ class Fleet:
         )
 
 
+_MAY_TOUCH: tuple[set[str], ...] = ({"deck", "carrier"}, {"carrier", "package"})
+
+
 class TouchWatch:
     """Counts contacts that should not be, once per touch.
 
-    Allowed: anything with the ground, a deck with a carrier, a package with the tray below it. The contacts are those
-    of the engine at the end of every control period (50 ms).
+    Allowed: anything with the ground, a deck with a carrier, a package with the tray below it. It sees the engine's
+    contacts at the moments when :meth:`look` is called.
     """
 
     def __init__(self, world: PhysicsWorld) -> None:
@@ -166,7 +172,7 @@ class TouchWatch:
         model, info = world.scene.model, world.scene.info
         owners = entity_of_body(world.scene)
         self._owner: list[str] = []
-        self._kind: list[str] = []
+        self._kind: list[str] = []  # by geom, as the owners
         for geom in range(model.ngeom):
             body = int(model.geom_bodyid[geom])
             name = owners.get(body, model.body(body).name)
@@ -177,16 +183,21 @@ class TouchWatch:
                 self._kind.append("deck")
             else:
                 self._kind.append(info.entities[name].category if name in info.entities else "solid")
+        kinds = sorted(set(self._kind))
+        self._code = np.array([kinds.index(k) for k in self._kind])
+        self._is_free = np.zeros((len(kinds), len(kinds)), dtype=bool)
+        for i, a in enumerate(kinds):
+            for j, b in enumerate(kinds):
+                self._is_free[i, j] = "ground" in (a, b) or {a, b} in _MAY_TOUCH
         self._now: set[tuple[str, str]] = set()
         self.found: list[tuple[str, str]] = []
 
     def look(self) -> None:
         """Compare the present contacts with those of the last look."""
         now = set()
-        for a, b in self._world.contacts().geom_ids.tolist():
-            kinds = {self._kind[a], self._kind[b]}
-            if "ground" in kinds or kinds == {"deck", "carrier"} or kinds == {"carrier", "package"}:
-                continue
+        pairs = self._world.contacts().geom_ids
+        bad = ~self._is_free[self._code[pairs[:, 0]], self._code[pairs[:, 1]]]
+        for a, b in pairs[bad].tolist():
             if self._owner[a] != self._owner[b]:
                 now.add(tuple(sorted((self._owner[a], self._owner[b]))))
         self.found.extend(sorted(now - self._now))
