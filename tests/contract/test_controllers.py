@@ -111,16 +111,20 @@ def test_nothing_to_do_means_no_motion(case, request):
         np.testing.assert_allclose(output, 0.0, atol=1e-9)
 
 
-def test_a_set_point_that_is_not_finite_gives_a_finite_output(case):
-    build, moving, _, bound = case
-    controller = build()
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        (
+            "joint_impedance",
+            ImpedanceSetpoint(joint_pos=np.array([math.nan, math.inf]), joint_vel=np.array([math.nan, 0])),
+        ),
+        ("quadrotor", FlightSetpoint(pos_world_m=(math.nan, 0.0, 1.0))),
+    ],
+)
+def test_torque_and_thrust_stay_finite_for_a_set_point_that_is_not(name, bad):
+    build, _, _, bound = CASES[name]
+    controller = build(CONTROLLERS.get(name))
     controller.reset(REST)
-    if isinstance(moving, ImpedanceSetpoint):
-        bad = ImpedanceSetpoint(joint_pos=np.array([math.nan, math.inf]), joint_vel=np.array([math.nan, 0.0]))
-    elif isinstance(moving, FlightSetpoint):
-        bad = replace(moving, pos_world_m=(math.nan, 0.0, 1.0))
-    else:
-        pytest.skip("its set-points come from planners in the same process, which check them")
     output = controller.step(REST, bad, 0.02)
     assert np.all(np.isfinite(output))
     assert np.abs(output).max() <= bound

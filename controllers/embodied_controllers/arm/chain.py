@@ -70,7 +70,7 @@ class SerialChain:
         return origins[..., -1, :], turns[..., -1, :, :]
 
     def jacobian(self, joint_pos: Array) -> Array:
-        """Return the (6, n) geometric Jacobian of the tool at one (n,) posture: rows linear then angular, base frame."""
+        """Return the (6, n) geometric Jacobian of the tool at one (n,) posture: linear, then angular, base frame."""
         origins, turns = self.frames(np.asarray(joint_pos, dtype=np.float64))
         axes = np.einsum("nij,nj->ni", turns[:-1], self.axes)
         out = np.zeros((6, self.size))
