@@ -49,7 +49,7 @@ class _Tally:
         text = f"success {rate.value:.2f} [{rate.low:.2f}, {rate.high:.2f}]" if self.done else "success –"
         if self.fresh:
             left_s = elapsed_s / self.fresh * (self.total - self.done)
-            text += f"  {self.steps / elapsed_s:,.0f} steps/s  {_clock(left_s)} left"
+            text += f"  {self.steps / elapsed_s:,.1f} skill steps/s  {_clock(left_s)} left"
         return text
 
 

@@ -5,12 +5,13 @@ Logs are written where a job runs, so the run folder must lie on storage that al
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 from embodied.benchmark.pool import SINGLE_THREAD, Ending, Job
-from embodied.errors import require
+from embodied.errors import MissingExtraError
 
 
 def run_jobs_on_ray(target: str, jobs: Sequence[Job], *, timeout_s: float, retries: int = 1) -> Iterator[Ending]:
@@ -27,7 +28,7 @@ def run_jobs_on_ray(target: str, jobs: Sequence[Job], *, timeout_s: float, retri
     Raises:
       MissingExtraError: Ray is not installed.
     """
-    ray = cast("Any", require("ray", "ray"))
+    ray = load_ray()
     if not ray.is_initialized():
         ray.init(log_to_driver=False, configure_logging=False, runtime_env={"env_vars": SINGLE_THREAD})
     remote = ray.remote(num_cpus=1, max_retries=retries)(answer)
@@ -44,6 +45,21 @@ def run_jobs_on_ray(target: str, jobs: Sequence[Job], *, timeout_s: float, retri
     finally:
         for reference in running:
             ray.cancel(reference, force=True)
+
+
+def load_ray() -> Any:  # noqa: ANN401  an untyped module
+    """Import Ray.
+
+    Raises:
+      MissingExtraError: it is not installed.
+    """
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        raise MissingExtraError(
+            f"--ray hands the episodes to Ray, which is not installed ({error}). Install it with: pip install ray. "
+            "Without --ray the episodes run on this machine's own processes (--workers)."
+        ) from error
 
 
 def answer(target: str, payload: object, timeout_s: float) -> dict[str, Any]:

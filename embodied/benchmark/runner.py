@@ -138,6 +138,10 @@ def _check_names(config: RunConfig, rows: Sequence[Episode]) -> None:
     from embodied.planners.factory import make_planner
 
     WORLDS.entry(config.world)
+    if config.use_ray:
+        from embodied.benchmark.ray_pool import load_ray
+
+        load_ray()
     make_planner(config.planner)  # wrong options and missing extras show here, once
     for task_id in {row.task_id for row in rows}:
         TASKS.entry(task_id)

@@ -138,6 +138,17 @@ def test_bench_run_prints_a_table_and_quiet_is_quiet(tmp_path):
     assert done.stderr == ""
 
 
+def test_ray_is_named_when_it_is_absent(tmp_path):
+    import importlib.util
+
+    if importlib.util.find_spec("ray"):
+        pytest.skip("Ray is installed here, so nothing is absent")
+    done = bench(tmp_path / "run", "--ray")
+    assert done.returncode == 1
+    assert "pip install ray" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 def test_bench_run_into_another_run_is_refused(tmp_path):
     bench(tmp_path / "run")
     done = bench(tmp_path / "run", planner="noop")
