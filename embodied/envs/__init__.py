@@ -17,7 +17,7 @@ _IDS: dict[str, dict[str, object]] = {
     },
     "Embodied/Household-v1": {
         "entry_point": "embodied.envs.single:TaskEnv",
-        "kwargs": {"task_id": "household/put_away@1"},
+        "kwargs": {"task_id": "household/put_away@1", "period_s": 0.1},  # 10 Hz, five control periods
     },
     "Embodied/Warehouse-v1": {
         "entry_point": "embodied.envs.single:TaskEnv",

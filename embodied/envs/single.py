@@ -26,6 +26,7 @@ class TaskEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
       task_seed: root of their seeds.
       task_options: passed to the family.
       time_limit_s: truncation; None takes the task's budget.
+      period_s: time of one step; None takes the robot's control period.
       camera: camera to render; None takes the first fixed camera.
       render_mode: None or ``rgb_array``.
     """
@@ -40,10 +41,11 @@ class TaskEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         task_seed: int = 0,
         task_options: dict[str, Any] | None = None,
         time_limit_s: float | None = None,
+        period_s: float | None = None,
         camera: str | None = None,
         render_mode: str | None = None,
     ) -> None:
-        self.core = TaskCore(task_id, num_tasks, task_seed, task_options, time_limit_s)
+        self.core = TaskCore(task_id, num_tasks, task_seed, task_options, time_limit_s, period_s)
         self.agent = agent if agent is not None else next(iter(self.core.specs))
         if self.agent not in self.core.specs:
             raise TaskError(f"Task {task_id} has no robot {agent!r}; it has {sorted(self.core.specs)}.")
@@ -65,7 +67,7 @@ class TaskEnv(gymnasium.Env[NDArray[np.float32], NDArray[np.float32]]):
         return self.core.observation(self.agent), info | self.core.info(self.agent)
 
     def step(self, action: NDArray[np.float32]) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
-        """Advance by one control period of the robot."""
+        """Advance by one period."""
         core = self.core
         reward = core.step({self.agent: action})
         cut = core.is_over_time and not core.is_reached

@@ -17,11 +17,12 @@ from embodied.errors import TaskError
 from embodied.robots.base import RobotSpec, SimRobot, make_robot
 from embodied.seeding import stream_seed
 from embodied.tasks.contract import Task
-from embodied.tasks.goal import GoalTracker
+from embodied.tasks.goal import Goal, GoalTracker, HoldFor, goal_facts, to_json
 from embodied.worlds.mujoco import MujocoWorld
 from embodied_controllers.contract import Command, RobotState
 
 Array = NDArray[np.float64]
+_STILL = 2e-3  # m or rad; what moved less since the last reading has changed no fact that matters
 GOAL_PERIOD_S = 0.5  # facts change slowly and reading them costs more than a step
 _POS_LIMIT_M, _VEL_LIMIT_MPS, _RATE_LIMIT_RADPS, _SIGNAL_LIMIT = 100.0, 30.0, 60.0, 1e4
 _MARGIN = 1.5  # joints may pass their limits a little and their speed limits for a moment
@@ -92,9 +93,11 @@ class TaskCore:
       task_seed: root of their seeds.
       task_options: passed to the family.
       time_limit_s: length of an episode; None takes the task's own budget.
+      period_s: time of one step, a multiple of every robot's control period, which repeat the command meanwhile; None
+        takes the longest of them.
 
     Raises:
-      TaskError: ``num_tasks`` below one, or tasks with different robots.
+      TaskError: ``num_tasks`` below one, or a period that does not fit.
     """
 
     def __init__(
@@ -104,6 +107,7 @@ class TaskCore:
         task_seed: int = 0,
         task_options: dict[str, Any] | None = None,
         time_limit_s: float | None = None,
+        period_s: float | None = None,
     ) -> None:
         if num_tasks < 1:
             raise TaskError(f"An environment needs at least one task, got num_tasks={num_tasks}.")
@@ -115,9 +119,12 @@ class TaskCore:
         self.specs: dict[str, RobotSpec] = {a.name: ROBOTS.get(a.robot) for a in self.task.agents}
         self.ports = {name: RobotPort(spec) for name, spec in self.specs.items()}
         self.world, self.robots = self._world(self.task)
-        self.period_s = max(s.dt_ctrl_s for s in self.specs.values())
+        self.period_s = max(s.dt_ctrl_s for s in self.specs.values()) if period_s is None else period_s
         self._substeps = self._schedule()
         self._tracker = GoalTracker(self.task.goal)
+        self._needs_agents = False
+        self._watched = np.zeros(0, dtype=np.int64)
+        self._seen = (np.zeros(0), -1)
         self._fraction = 0.0
         self._goal_due_s = 0.0
         self.is_reached = False
@@ -137,6 +144,10 @@ class TaskCore:
         for robot in self.robots.values():
             robot.reset()
         self._tracker = GoalTracker(task.goal)
+        words = {a for f in goal_facts(task.goal) for a in f.args}
+        self._needs_agents = bool(words & set(self.specs)) or _is_timed(task.goal)
+        self._watched = _joint_addresses(self.world, words)
+        self._seen = self._scenery()
         graph = self.world.graph()
         self.is_reached = self._tracker.update(graph, 0.0)
         self._fraction = self._tracker.fraction(graph, 0.0)
@@ -159,6 +170,8 @@ class TaskCore:
         if time_s < self._goal_due_s - 1e-9:
             return 0.0
         self._goal_due_s += GOAL_PERIOD_S
+        if not self._has_changed():
+            return 0.0
         graph = self.world.graph()
         self.is_reached = self._tracker.update(graph, time_s)
         fraction = self._tracker.fraction(graph, time_s)
@@ -185,9 +198,29 @@ class TaskCore:
             "clipped_entries": robot.clipped_entries,
         }
 
+    def _has_changed(self) -> bool:
+        """Whether the goal's facts may differ from the last reading: what it speaks of moved, or a state was set."""
+        if self._needs_agents:
+            return True
+        now = self._scenery()
+        moved = now[0].size and float(np.abs(now[0] - self._seen[0]).max()) > _STILL
+        if not moved and now[1] == self._seen[1]:
+            return False
+        self._seen = now
+        return True
+
+    def _scenery(self) -> tuple[Array, int]:
+        """Return the joint positions of what the goal speaks of, and the version of the state machines."""
+        return self.world.qpos[0, self._watched], self.world.states_version()
+
     def _schedule(self) -> list[tuple[int, list[str]]]:
         """Split a period at the control instants of the robots: (steps, robots due after them)."""
         fine_s = math.gcd(*(round(s.dt_ctrl_s * 1e6) for s in self.specs.values())) / 1e6
+        if any(
+            abs(self.period_s / s.dt_ctrl_s - round(self.period_s / s.dt_ctrl_s)) > 1e-6 for s in self.specs.values()
+        ):
+            periods = {n: s.dt_ctrl_s for n, s in self.specs.items()}
+            raise TaskError(f"period_s must be a multiple of every control period {periods}, got {self.period_s}.")
         num_steps = round(fine_s / self.world.dt_sim_s)
         count = round(self.period_s / fine_s)
         return [
@@ -207,3 +240,20 @@ class TaskCore:
             world = MujocoWorld(scene)
             self._worlds[scene.hash] = (world, {n: make_robot(world, n, s) for n, s in self.specs.items()})
         return self._worlds[scene.hash]
+
+
+def _joint_addresses(world: MujocoWorld, names: set[str]) -> NDArray[np.int64]:
+    """Return the addresses in ``qpos`` of all joints of some entities."""
+    model, prefixes = world.scene.model, tuple(f"{n}/" for n in sorted(names))
+    widths = {0: 7, 1: 4, 2: 1, 3: 1}  # free, ball, slide, hinge
+    ids: list[int] = []
+    for index in range(model.njnt):
+        if model.joint(index).name.startswith(prefixes):
+            first = int(model.jnt_qposadr[index])
+            ids.extend(range(first, first + widths[int(model.jnt_type[index])]))
+    return np.array(ids, dtype=np.int64)
+
+
+def _is_timed(goal: Goal) -> bool:
+    """Whether a goal may come true by time alone."""
+    return isinstance(goal, HoldFor) or "hold_for_s" in str(to_json(goal))

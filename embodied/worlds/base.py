@@ -86,6 +86,10 @@ class PhysicsBase(ABC):
         """Read a state-machine value."""
         return self._states[env_index].get(entity, key, default)
 
+    def states_version(self, env_index: int = 0) -> int:
+        """Return how many transactions the state machines have seen since the reset."""
+        return self._states[env_index].version
+
     def edit(self, edits: Sequence[Edit], env_index: int = 0) -> int:
         """Apply edits as one transaction: ``set_state``, ``set_pose`` (7 numbers) or ``set_joint`` (opening fraction).
 

@@ -55,6 +55,7 @@ class MujocoWorld(PhysicsBase):
         data = self.data
         self._qpos, self._qvel, self._ctrl = data.qpos[None], data.qvel[None], data.ctrl[None]
         self._qfrc_applied = data.qfrc_applied[None]
+        self._warnings = data.warning.number  # a live view: reading the counters one by one costs more than a substep
         self._xpos, self._xquat = data.xpos[None], data.xquat[None]
         self._geom_xpos, self._geom_xmat = data.geom_xpos[None], data.geom_xmat[None]
         self._site_xpos, self._site_xmat = data.site_xpos[None], data.site_xmat[None]
@@ -204,6 +205,8 @@ class MujocoWorld(PhysicsBase):
         return state.tobytes()
 
     def _check(self) -> None:
+        if not any(self._warnings.tobytes()):
+            return
         warnings = self.data.warning
         for index in _BAD:
             if warnings[index].number:
