@@ -52,6 +52,11 @@ class GripperForceController:
         """Return the servo target for a finger at ``finger_m`` from the middle."""
         reach = setpoint.force_n / self.stiffness_npm
         goal = setpoint.width_m / 2 if setpoint.width_m > 1e-3 else -reach
+        # A change of direction takes effect at once: the squeeze built up so far must not delay letting go.
+        if goal > finger_m:
+            self._reference_m = max(self._reference_m, finger_m)
+        else:
+            self._reference_m = min(self._reference_m, finger_m)
         step = min(max(goal - self._reference_m, -self.speed_mps * dt_s), self.speed_mps * dt_s)
         self._reference_m = min(max(self._reference_m + step, finger_m - reach), finger_m + reach)
         return self._reference_m

@@ -115,7 +115,14 @@ def shape_of(info: EntityInfo, pose: EntityPose) -> Shape:
 
 def too_wide(shape: Shape) -> bool:
     """Whether no horizontal extent fits between the fingers."""
-    return float(2 * shape.grip_half_m.min()) > MAX_WIDTH_M
+    return all(w is None or w > MAX_WIDTH_M for w in _widths(shape))
+
+
+def _widths(shape: Shape) -> tuple[float | None, float | None]:
+    """Return the extent across each horizontal axis; None where something sticks out (an ear) and fingers must not close."""
+    clear = shape.half_size_m[:2] - shape.grip_half_m <= 0.006
+    x, y = 2 * shape.grip_half_m
+    return float(x) if clear[0] else None, float(y) if clear[1] else None
 
 
 def tool_rotation(heading: Array, tilt_rad: float, flip: bool = False) -> Array:
@@ -172,8 +179,8 @@ def _headings(shape: Shape, outward_world: Array | None) -> list[tuple[Array, fl
                 out.append((np.array([np.cos(angle), np.sin(angle)]), width, 0.0))
     else:
         for axis in (0, 1):  # heading along this axis, closing across the other
-            width = 2 * float(shape.grip_half_m[1 - axis])
-            if width <= MAX_WIDTH_M:
+            width = _widths(shape)[1 - axis]
+            if width is not None and width <= MAX_WIDTH_M:
                 for turn in (0.0, np.pi):
                     for off in (0.0, _SLACK_RAD, -_SLACK_RAD):
                         # A box held a little askew turns between the fingers until its faces meet them.
@@ -196,22 +203,26 @@ def _tool_point(shape: Shape, support_m: float, heading: Array, tilt_rad: float)
         if not shape.is_round
         else float(shape.half_size_m[:2].max())
     )
+    # Measured from the point that is gripped: an ear towards the palm needs room too.
+    depth += float(heading @ (shape.grip_world_m - shape.center_world_m)[:2])
     lowest = support_m + 0.003 + PAD_REACH_M * sin + PAD_HALF_M * cos
     highest = shape.top_m - 0.006
+    best: Array | None = None
+    best_cost = np.inf
     for back in (0.0, 0.02, 0.04):
         if back > 0.0 and (shape.is_round or back > depth - 0.025):
             break
         room = PALM_CLEAR_M - (depth - back) * cos
-        low = lowest
-        if sin > 0.05:
-            low = max(low, shape.top_m - room / sin)
-        elif room < 0.0:
+        if sin <= 0.05 and room < 0.0:
             continue
+        low = max(lowest, shape.top_m - room / sin) if sin > 0.05 else lowest
         if low <= highest:
             z = float(np.clip(shape.center_world_m[2], low, highest))
-            return np.array([*(shape.grip_world_m[:2] - back * heading), z])
-        if lowest > highest and sin < 0.99:
-            return None
+            cost = abs(z - float(shape.center_world_m[2])) + 0.5 * back
+            if cost < best_cost:
+                best, best_cost = np.array([*(shape.grip_world_m[:2] - back * heading), z]), cost
+    if best is not None:
+        return best
     # Very flat things: only the tips reach beside them, from straight above.
     if sin > 0.99 and shape.top_m - support_m > 0.012:
         return np.array([*shape.grip_world_m[:2], lowest])

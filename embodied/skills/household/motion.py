@@ -150,7 +150,7 @@ class ManipulationRun:
             if width_m > 0.0 and abs(now - width_m) < 0.004:
                 return
             pressing = abs(float(self.ctx.robot.read().signals["gripper_force_n"])) > 0.9 * force_n
-            if i * dt_s > 0.2 and steady >= 5 and (width_m > 0.0 or pressing):
+            if i * dt_s > 0.2 and steady >= 5 and (pressing or (width_m > 0.0 and i * dt_s > 0.8)):
                 return
 
     def drive(self, goal: Array, *, ignore: Sequence[str] = ()) -> Script:

@@ -275,10 +275,12 @@ def place_paths(hand: InHand, spot: Spot) -> list[ToolPath]:
     tilts = [(hand.tilt_rad, 0.0, _RELEASE_M)]
     if box is not None:
         # Where it only has to be inside, it may also be let go leaning, a little higher.
-        extra = (60.0, 75.0, 90.0) if outward is None else (15.0, 30.0, 45.0)
-        tilts += [(np.deg2rad(t), 2.0 + abs(np.deg2rad(t) - hand.tilt_rad), 0.02) for t in extra]
+        extra = (60.0, 75.0, 90.0) if outward is None else (0.0, 8.0, 15.0, 30.0, 45.0)
+        # A thing let go half way between standing and lying may fall anywhere.
+        lean = [(np.deg2rad(t), abs(np.deg2rad(t) - hand.tilt_rad)) for t in extra]
+        tilts += [(t, 2.0 + off + (3.0 * abs(np.sin(2 * off)) if outward is not None else 0.0), 0.02) for t, off in lean]
         if outward is None:
-            tilts += [(t, p + 1.0, r + 0.08) for t, p, r in list(tilts)]
+            tilts += [(t, p + 1.0, r + d) for d in (0.07, 0.14) for t, p, r in list(tilts)]
     for tilt, penalty, release in tilts:
         upright = tilt > np.deg2rad(80.0)
         for heading in _headings(outward):
@@ -286,6 +288,8 @@ def place_paths(hand: InHand, spot: Spot) -> list[ToolPath]:
             corners = hand.corners_tool_m @ rot.T
             middle = (corners.min(axis=0) + corners.max(axis=0)) / 2
             point = spot.point_world_m + np.array([-middle[0], -middle[1], release - corners[:, 2].min()])
+            if box is not None and not _fits(box, point + corners):
+                continue
             way_in, way_out = _ways(point, corners, rot, heading, spot)
             found.append(
                 ToolPath(
@@ -298,6 +302,13 @@ def place_paths(hand: InHand, spot: Spot) -> list[ToolPath]:
                 )
             )
     return found
+
+
+def _fits(box: Compartment, corners_world_m: Array) -> bool:
+    """Whether corners lie within the walls of a compartment (an open one may be overtopped)."""
+    local = np.abs((corners_world_m - box.center_world_m) @ box.rot_world)
+    spare = box.region.half_size_m - local.max(axis=0)
+    return bool((spare[:2] > 0.004).all() and (box.outward_world is None or spare[2] > 0.0))
 
 
 def _headings(outward: Array | None) -> list[Array]:
