@@ -111,16 +111,17 @@ class DoorRun(ManipulationRun):
                     return found
         return None
 
-    def arrive(self, plan: ContactPlan, paths: Sequence[ContactPath]) -> Script:
+    def arrive(self, plan: ContactPlan, options: Sequence[Sequence[ContactPath]]) -> Script:
         """Drive to the plan's base pose and leave in ``self.ready`` the plan from where the base really stands."""
         yield from self.drive(plan.base_xyyaw)
         door = self.articulation()
-        here = self.base_xyyaw[None]
-        self.ready = find_contact(
-            here, np.zeros(1), door, [plan.path, *paths], self._fixed(door), self.posture, max_checks=60, per_path=15
-        )
-        if self.ready is None:
-            raise fail("unreachable", f"{self.target} cannot be handled from where the base came to stand.")
+        here, fixed = self.base_xyyaw[None], self._fixed(door)
+        group = next(g for g in options if any(p is plan.path for p in g))
+        for paths in ([plan.path], group, *(g for g in options if g is not group)):
+            self.ready = find_contact(here, np.zeros(1), door, paths, fixed, self.posture, max_checks=60, per_path=15)
+            if self.ready is not None:
+                return
+        raise fail("unreachable", f"{self.target} cannot be handled from where the base came to stand.")
 
     def pull(self, plan: ContactPlan) -> Script:
         """Grasp the bar, move it along the path, let go, fold the arm."""
@@ -200,9 +201,8 @@ class DoorRun(ManipulationRun):
             bar = door.bar(door.now)[0]
             distance = float(np.hypot(*(bar[:2] - self.base_xyyaw[:2])))
             raise fail("unreachable", f"No stand from which the arm can move {self.target}.", distance_m=distance)
-        group = next(g for g in options if any(p is plan.path for p in g))
         try:
-            yield from self.arrive(plan, group)
+            yield from self.arrive(plan, options)
         except SkillFailureError:
             bad.append(plan.base_xyyaw)
             raise
