@@ -84,24 +84,24 @@ _COLORS: dict[str, tuple[float, float, float]] = {
 }
 _WORDS: dict[str, tuple[str, Params]] = {
     "mug": ("mug", {}),
-    "bowl": ("cup", {"height": 0.045}),
+    "bowl": ("cup", {"height_m": 0.045}),
     "plate": ("plate", {}),
     "book": ("book", {}),
     "newspaper": ("newspaper", {}),
-    "banana": ("block_thing", {"length": 0.16, "width": 0.045, "height": 0.045}),
-    "egg": ("round_thing", {"width": 0.048, "height": 0.06, "mass": 0.06, "stalk": False}),
-    "half_apple": ("round_thing", {"height": 0.04, "stalk": False, "mass": 0.08}),
-    "die": ("block_thing", {"length": 0.05, "width": 0.05, "height": 0.05, "mass": 0.06}),
+    "banana": ("block_thing", {"length_m": 0.16, "width_m": 0.045, "height_m": 0.045}),
+    "egg": ("round_thing", {"width_m": 0.048, "height_m": 0.06, "mass_kg": 0.06, "stalk": False}),
+    "half_apple": ("round_thing", {"height_m": 0.04, "stalk": False, "mass_kg": 0.08}),
+    "die": ("block_thing", {"length_m": 0.05, "width_m": 0.05, "height_m": 0.05, "mass_kg": 0.06}),
     "board_game": ("cereal_box", {}),
     "jigsaw_puzzle": ("cereal_box", {}),
-    "battery": ("can", {"width": 0.04, "height": 0.08, "mass": 0.1}),
-    "package": ("block_thing", {"length": 0.12, "width": 0.066, "height": 0.09, "mass": 0.3}),
+    "battery": ("can", {"width_m": 0.04, "height_m": 0.08, "mass_kg": 0.1}),
+    "package": ("block_thing", {"length_m": 0.12, "width_m": 0.066, "height_m": 0.09, "mass_kg": 0.3}),
     "mail": ("envelope", {}),
     "envelope": ("envelope", {}),
     "legal_document": ("envelope", {}),
     "grocery": ("cereal_box", {}),
-    "blanket": ("block_thing", {"length": 0.14, "width": 0.066, "height": 0.07, "mass": 0.2}),
-    "dinner_napkin": ("block_thing", {"length": 0.10, "width": 0.06, "height": 0.03, "mass": 0.05}),
+    "blanket": ("block_thing", {"length_m": 0.14, "width_m": 0.066, "height_m": 0.07, "mass_kg": 0.2}),
+    "dinner_napkin": ("block_thing", {"length_m": 0.10, "width_m": 0.06, "height_m": 0.03, "mass_kg": 0.05}),
 }
 _PACKAGING: dict[str, str] = {
     "bottle": "bottle",
@@ -117,15 +117,15 @@ _KINDS: tuple[tuple[str, str, Params], ...] = (
     ("bottle.n.01", "bottle", {}),
     ("edible_fruit.n.01", "round_thing", {}),
     ("vegetable.n.01", "round_thing", {"stalk": False}),
-    ("writing_implement.n.01", "utensil", {"head_width": 0.03, "length": 0.14}),
+    ("writing_implement.n.01", "utensil", {"head_width_m": 0.03, "length_m": 0.14}),
     ("cutlery.n.02", "utensil", {}),
-    ("edge_tool.n.01", "utensil", {"head_width": 0.04}),
+    ("edge_tool.n.01", "utensil", {"head_width_m": 0.04}),
     ("plaything.n.01", "soft_toy", {}),
     ("footwear.n.02", "shoe", {}),
     ("jar.n.01", "can", {}),
     ("crockery.n.01", "cup", {}),
-    ("kitchen_appliance.n.01", "block_thing", {"length": 0.14, "width": 0.068, "height": 0.16, "mass": 0.45}),
-    ("bread.n.01", "block_thing", {"length": 0.16, "width": 0.066, "height": 0.08, "mass": 0.25}),
+    ("kitchen_appliance.n.01", "block_thing", {"length_m": 0.14, "width_m": 0.068, "height_m": 0.16, "mass_kg": 0.45}),
+    ("bread.n.01", "block_thing", {"length_m": 0.16, "width_m": 0.066, "height_m": 0.08, "mass_kg": 0.25}),
 )
 
 
@@ -157,9 +157,9 @@ def _digest_color(word: str) -> tuple[float, float, float]:
 # Containers that stand still: word to template on the floor and on furniture.
 _CONTAINERS: dict[str, tuple[str, Params]] = {
     "mailbox": ("mailbox", {}),
-    "crib": ("open_box", {"depth": 0.40, "width": 0.56, "height": 0.70, "raised": 0.42}),
-    "recycling_bin": ("open_box", {"depth": 0.36, "width": 0.36, "height": 0.55, "raised": 0.25}),
-    "sack": ("open_box", {"depth": 0.46, "width": 0.52, "height": 0.58, "raised": 0.30}),
+    "crib": ("open_box", {"depth_m": 0.40, "width_m": 0.56, "height_m": 0.70, "raised_m": 0.42}),
+    "recycling_bin": ("open_box", {"depth_m": 0.36, "width_m": 0.36, "height_m": 0.55, "raised_m": 0.25}),
+    "sack": ("open_box", {"depth_m": 0.46, "width_m": 0.52, "height_m": 0.58, "raised_m": 0.30}),
 }
 
 
@@ -175,6 +175,7 @@ def container_shape(synset: str, *, on_floor: bool) -> Shape | None:
         return Shape(model=model, params={**params, "color": color})
     if on_floor:
         return Shape(
-            model="open_box", params={"depth": 0.46, "width": 0.52, "height": 0.55, "raised": 0.28, "color": color}
+            model="open_box",
+            params={"depth_m": 0.46, "width_m": 0.52, "height_m": 0.55, "raised_m": 0.28, "color": color},
         )
     return Shape(model="basket", params={"color": color})

@@ -20,31 +20,37 @@ def _one(*geoms: GeomSpec) -> EntityModel:
 
 
 def round_thing(
-    color: Rgb = (0.85, 0.10, 0.12), width: float = 0.066, height: float = 0.066, mass: float = 0.15, stalk: bool = True
+    color: Rgb = (0.85, 0.10, 0.12),
+    width_m: float = 0.066,
+    height_m: float = 0.066,
+    mass_kg: float = 0.15,
+    stalk: bool = True,
 ) -> EntityModel:
     """Fruit, ball or egg: a barrel with a rounded top and, if ``stalk``, a stalk."""
-    core = cylinder(width / 2, 0.7 * height, (0, 0, -0.15 * height), color, mass_kg=mass)
-    dome = ellipsoid((width / 2, width / 2, 0.3 * height), (0, 0, 0.2 * height), color)
+    core = cylinder(width_m / 2, 0.7 * height_m, (0, 0, -0.15 * height_m), color, mass_kg=mass_kg)
+    dome = ellipsoid((width_m / 2, width_m / 2, 0.3 * height_m), (0, 0, 0.2 * height_m), color)
     if not stalk:
         return _one(core, dome)
-    return _one(core, dome, cylinder(0.004, 0.02, (0, 0, height / 2), (0.30, 0.20, 0.10), mass_kg=0.001, collide=False))
+    return _one(
+        core, dome, cylinder(0.004, 0.02, (0, 0, height_m / 2), (0.30, 0.20, 0.10), mass_kg=0.001, collide=False)
+    )
 
 
 def block_thing(
     color: Rgb = (0.10, 0.45, 0.95),
-    length: float = 0.10,
-    width: float = 0.06,
-    height: float = 0.06,
-    mass: float = 0.15,
+    length_m: float = 0.10,
+    width_m: float = 0.06,
+    height_m: float = 0.06,
+    mass_kg: float = 0.15,
     stripe: Rgb | None = None,
 ) -> EntityModel:
     """Brick-shaped thing, with a band of another colour round its middle if ``stripe`` is given."""
-    geoms = [box((length, width, height), (0, 0, 0), color, mass_kg=mass)]
+    geoms = [box((length_m, width_m, height_m), (0, 0, 0), color, mass_kg=mass_kg)]
     if stripe is not None:
         geoms.append(
             box(
-                (length + 0.002, width + 0.002, 0.3 * height),
-                (0, 0, 0.1 * height),
+                (length_m + 0.002, width_m + 0.002, 0.3 * height_m),
+                (0, 0, 0.1 * height_m),
                 stripe,
                 mass_kg=0.001,
                 collide=False,
@@ -54,44 +60,52 @@ def block_thing(
 
 
 def can(
-    color: Rgb = (0.80, 0.15, 0.15), width: float = 0.066, height: float = 0.115, mass: float = 0.3, lid: Rgb = STEEL
+    color: Rgb = (0.80, 0.15, 0.15),
+    width_m: float = 0.066,
+    height_m: float = 0.115,
+    mass_kg: float = 0.3,
+    lid: Rgb = STEEL,
 ) -> EntityModel:
     """Can or jar: cylinder with a lid of another colour."""
-    lid_h = 0.12 * height
+    lid_h = 0.12 * height_m
     return _one(
-        cylinder(width / 2, height - lid_h, (0, 0, -lid_h / 2), color, mass_kg=mass),
-        cylinder(width / 2 - 0.003, lid_h, (0, 0, (height - lid_h) / 2), lid, mass_kg=0.01),
+        cylinder(width_m / 2, height_m - lid_h, (0, 0, -lid_h / 2), color, mass_kg=mass_kg),
+        cylinder(width_m / 2 - 0.003, lid_h, (0, 0, (height_m - lid_h) / 2), lid, mass_kg=0.01),
     )
 
 
 def bottle(
-    color: Rgb = (0.15, 0.50, 0.25), width: float = 0.066, height: float = 0.22, mass: float = 0.35, cap: Rgb = DARK
+    color: Rgb = (0.15, 0.50, 0.25),
+    width_m: float = 0.066,
+    height_m: float = 0.22,
+    mass_kg: float = 0.35,
+    cap: Rgb = DARK,
 ) -> EntityModel:
     """Bottle: body, neck and cap."""
-    body_h, neck_h = 0.66 * height, 0.26 * height
-    cap_h = height - body_h - neck_h
+    body_h, neck_h = 0.66 * height_m, 0.26 * height_m
+    cap_h = height_m - body_h - neck_h
     return _one(
-        cylinder(width / 2, body_h, (0, 0, -height / 2 + body_h / 2), color, mass_kg=mass),
-        cylinder(0.013, neck_h, (0, 0, -height / 2 + body_h + neck_h / 2), color, mass_kg=0.01),
-        cylinder(0.015, cap_h, (0, 0, (height - cap_h) / 2), cap, mass_kg=0.005),
+        cylinder(width_m / 2, body_h, (0, 0, -height_m / 2 + body_h / 2), color, mass_kg=mass_kg),
+        cylinder(0.013, neck_h, (0, 0, -height_m / 2 + body_h + neck_h / 2), color, mass_kg=0.01),
+        cylinder(0.015, cap_h, (0, 0, (height_m - cap_h) / 2), cap, mass_kg=0.005),
     )
 
 
 def cup(
     color: Rgb = (0.25, 0.60, 0.85),
-    width: float = 0.066,
-    height: float = 0.09,
-    mass: float = 0.15,
+    width_m: float = 0.066,
+    height_m: float = 0.09,
+    mass_kg: float = 0.15,
     handle: bool = False,
 ) -> EntityModel:
     """Cup, glass or bowl seen from outside, dark at its mouth; with ``handle`` it is a mug."""
     mouth = (0.35 * color[0], 0.35 * color[1], 0.35 * color[2])
     geoms = [
-        cylinder(width / 2, height, (0, 0, 0), color, mass_kg=mass),
-        cylinder(width / 2 - 0.006, 0.002, (0, 0, height / 2), mouth, mass_kg=0.001, collide=False),
+        cylinder(width_m / 2, height_m, (0, 0, 0), color, mass_kg=mass_kg),
+        cylinder(width_m / 2 - 0.006, 0.002, (0, 0, height_m / 2), mouth, mass_kg=0.001, collide=False),
     ]
     if handle:
-        x = width / 2 + 0.012
+        x = width_m / 2 + 0.012
         geoms += [
             box((0.008, 0.012, 0.05), (x + 0.008, 0, 0), color, mass_kg=0.005),
             box((0.028, 0.012, 0.008), (x - 0.004, 0, 0.021), color, mass_kg=0.005),
@@ -100,15 +114,15 @@ def cup(
     return _one(*geoms)
 
 
-def mug(color: Rgb = (0.90, 0.55, 0.15), height: float = 0.09) -> EntityModel:
+def mug(color: Rgb = (0.90, 0.55, 0.15), height_m: float = 0.09) -> EntityModel:
     """Mug with an ear."""
-    return cup(color=color, height=height, width=0.064, handle=True)
+    return cup(color=color, height_m=height_m, width_m=0.064, handle=True)
 
 
-def plate(color: Rgb = (0.92, 0.92, 0.96), mass: float = 0.2) -> EntityModel:
+def plate(color: Rgb = (0.92, 0.92, 0.96), mass_kg: float = 0.2) -> EntityModel:
     """Oval serving plate, narrow enough to be held across."""
     return _one(
-        box((0.11, 0.066, 0.03), (0, 0, 0), color, mass_kg=mass),
+        box((0.11, 0.066, 0.03), (0, 0, 0), color, mass_kg=mass_kg),
         cylinder(0.033, 0.03, (0.055, 0, 0), color, mass_kg=0.02),
         cylinder(0.033, 0.03, (-0.055, 0, 0), color, mass_kg=0.02),
         box((0.12, 0.04, 0.002), (0, 0, 0.015), (0.25, 0.45, 0.80), mass_kg=0.001, collide=False),
@@ -132,11 +146,11 @@ def cereal_box(color: Rgb = (0.95, 0.70, 0.10), accent: Rgb = (0.75, 0.10, 0.10)
     )
 
 
-def book(color: Rgb = (0.20, 0.30, 0.65), width: float = 0.05) -> EntityModel:
+def book(color: Rgb = (0.20, 0.30, 0.65), width_m: float = 0.05) -> EntityModel:
     """Thick book that stands on its lower edge, pages to the front."""
     return _one(
-        box((0.13, width, 0.18), (0, 0, 0), color, mass_kg=0.35),
-        box((0.004, width - 0.012, 0.17), (0.064, 0, 0), (0.96, 0.94, 0.86), mass_kg=0.001, collide=False),
+        box((0.13, width_m, 0.18), (0, 0, 0), color, mass_kg=0.35),
+        box((0.004, width_m - 0.012, 0.17), (0.064, 0, 0), (0.96, 0.94, 0.86), mass_kg=0.001, collide=False),
     )
 
 
@@ -172,11 +186,11 @@ def phone(color: Rgb = (0.08, 0.08, 0.12)) -> EntityModel:
     )
 
 
-def candle(color: Rgb = (0.85, 0.20, 0.35), height: float = 0.12) -> EntityModel:
+def candle(color: Rgb = (0.85, 0.20, 0.35), height_m: float = 0.12) -> EntityModel:
     """Candle with a wick and a flame-coloured tip."""
     return _one(
-        cylinder(0.028, height, (0, 0, 0), color, mass_kg=0.15),
-        cylinder(0.004, 0.02, (0, 0, height / 2 + 0.008), (1.0, 0.75, 0.1), mass_kg=0.001, collide=False),
+        cylinder(0.028, height_m, (0, 0, 0), color, mass_kg=0.15),
+        cylinder(0.004, 0.02, (0, 0, height_m / 2 + 0.008), (1.0, 0.75, 0.1), mass_kg=0.001, collide=False),
     )
 
 
@@ -188,11 +202,11 @@ def sponge(color: Rgb = (0.98, 0.85, 0.20)) -> EntityModel:
     )
 
 
-def utensil(color: Rgb = STEEL, grip: Rgb = WOOD, head_width: float = 0.05, length: float = 0.18) -> EntityModel:
+def utensil(color: Rgb = STEEL, grip: Rgb = WOOD, head_width_m: float = 0.05, length_m: float = 0.18) -> EntityModel:
     """Spoon, knife, fork or pen: a thick grip with a wider or narrower head."""
     return _one(
-        box((0.6 * length, 0.03, 0.03), (-0.2 * length, 0, 0), grip, mass_kg=0.06),
-        box((0.4 * length, head_width, 0.03), (0.3 * length, 0, 0), color, mass_kg=0.06),
+        box((0.6 * length_m, 0.03, 0.03), (-0.2 * length_m, 0, 0), grip, mass_kg=0.06),
+        box((0.4 * length_m, head_width_m, 0.03), (0.3 * length_m, 0, 0), color, mass_kg=0.06),
     )
 
 
