@@ -21,7 +21,7 @@ from embodied.robots.quadrotor.spec import QUADROTOR
 from embodied_controllers.quadrotor.params import CRAZYFLIE_21
 
 IDS = sorted(i for i in gymnasium.registry if i.startswith("Embodied/"))
-TASKS_OF_FLEETS = ("warehouse/deliver@1", "drones/inspect@1")
+TEAMS = (("warehouse/deliver@1", {"agents": 3}, 3), ("drones/inspect@1", {"num_drones": 2}, 2))
 HOVER = np.float32(2 * CRAZYFLIE_21.hover_thrust_n / CRAZYFLIE_21.thrust_max_n - 1)
 
 
@@ -233,11 +233,12 @@ class TestVector:
         assert scores[1] < 100
 
 
-@pytest.mark.parametrize("task_id", TASKS_OF_FLEETS)
-def test_parallel_environment_passes_its_checkers(task_id):
+@pytest.mark.parametrize(("task_id", "options", "size"), TEAMS)
+def test_parallel_environment_passes_its_checkers(task_id, options, size):
     def make():
-        return TaskParallelEnv(task_id, time_limit_s=2.0)
+        return TaskParallelEnv(task_id, task_options=options, time_limit_s=2.0)
 
+    assert len(make().possible_agents) == size
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         parallel_api_test(make(), num_cycles=60)

@@ -276,3 +276,13 @@ def test_wind_and_wording_vary_with_the_seed():
         TASKS.get("drones/inspect@1").make(0, num_targets=99)
     with pytest.raises(TaskError, match="wind_mps"):
         TASKS.get("drones/inspect@1").make(0, wind_mps=12.0)
+
+
+def test_two_drones_have_pads_of_their_own():
+    task = TASKS.get("drones/inspect@1").make(4, num_drones=2, num_targets=3)
+    pads = [v for (_, k), v in task.start.states.items() if k == "at"]
+    goals = [calls[-1].arg("pad") for calls in task.witness.values()]
+    assert len({*pads, *goals}) == 4
+    assert sorted(len(c) for c in task.witness.values()) == [4, 5]
+    with pytest.raises(TaskError, match="num_drones"):
+        TASKS.get("drones/inspect@1").make(4, num_drones=3)

@@ -40,13 +40,16 @@ class InspectFamily:
     id = ID
     summary = "Inspect one to four named panels in wind and land on a given pad."
 
-    def make(self, seed: int, *, num_targets: int | None = None, wind_mps: float | None = None) -> Task:
+    def make(
+        self, seed: int, *, num_targets: int | None = None, wind_mps: float | None = None, num_drones: int = 1
+    ) -> Task:
         """Return the task of a seed.
 
         Args:
           seed: any integer.
           num_targets: number of panels, 1 to 8; None draws 1 to 4.
           wind_mps: mean wind speed; None draws up to 2.5 m/s.
+          num_drones: 1 or 2; two share the panels and land on a pad each.
 
         Raises:
           TaskError: an option out of range.
@@ -56,18 +59,16 @@ class InspectFamily:
         pads = {p.name: p for p in scene.places if p.category == "pad"}
         rng = stream_rng(seed, "task", ID)
         count = num_targets if num_targets is not None else 1 + int(rng.choice(4, p=_COUNT_SHARES))
-        if not 1 <= count <= len(panels):
-            raise TaskError(f"{ID}: num_targets must lie in [1, {len(panels)}], got {num_targets}.")
         speed = float(rng.uniform(0.0, WIND_MAX_MPS)) if wind_mps is None else wind_mps
-        if not 0.0 <= speed <= 4.0:
-            raise TaskError(
-                f"{ID}: wind_mps must lie in [0, 4], beyond which a 27 g drone cannot hold still; got {speed}."
-            )
+        _check_options(count, len(panels), speed, num_drones)
         direction = float(rng.uniform(-math.pi, math.pi))
         targets = [panels[i] for i in rng.permutation(len(panels))[:count]]
-        start_pad, goal_pad = (sorted(pads)[i] for i in rng.permutation(len(pads))[:2])
+        names = [f"drone_{i}" for i in range(num_drones)]
+        chosen = [sorted(pads)[i] for i in rng.permutation(len(pads))]
+        # starts and goals differ, so that nobody lands on a drone that waits
+        starts, goals = dict(zip(names, chosen[0::2], strict=False)), dict(zip(names, chosen[1::2], strict=False))
         wording = [_WORDINGS[i] for i in rng.permutation(len(_WORDINGS))]
-        texts = [w.format(targets=_listing(targets), pad=goal_pad) for w in wording]
+        texts = [w.format(targets=_listing(targets), pad=_listing(list(goals.values()))) for w in wording]
         wind = {
             ("windsock", "wind_x_mps"): speed * math.cos(direction),
             ("windsock", "wind_y_mps"): speed * math.sin(direction),
@@ -78,27 +79,39 @@ class InspectFamily:
             id=ID,
             seed=seed,
             scene=scene,
-            agents=(
+            agents=tuple(
                 AgentSpec(
-                    name=DRONE,
+                    name=name,
                     robot="quadrotor",
-                    pos_m=pads[start_pad].pos_m,
+                    pos_m=pads[starts[name]].pos_m,
                     yaw_rad=float(rng.uniform(-math.pi, math.pi)),
-                ),
+                )
+                for name in names
             ),
-            start=Start(states={(DRONE, "at"): start_pad, **wind}),
+            start=Start(states={**{(n, "at"): p for n, p in starts.items()}, **wind}),
             instruction=texts[0],
             paraphrases=tuple(texts[1:]),
             goal=AllOf(
                 (
                     *(Latched(Holds(fact("inspected", t))) for t in targets),
-                    Holds(fact("at", DRONE, goal_pad)),
-                    Not(Holds(fact("flying", DRONE))),
+                    *(Holds(fact("at", n, p)) for n, p in goals.items()),
+                    *(Not(Holds(fact("flying", n))) for n in names),
                 )
             ),
             budgets=Budgets(sim_time_s=60.0 + 30.0 * count, decisions=2 * count + 8),
-            witness={DRONE: _witness(targets, goal_pad)},
+            witness={n: _witness(targets[i::num_drones], goals[n]) for i, n in enumerate(names)},
         )
+
+
+def _check_options(count: int, num_panels: int, speed_mps: float, num_drones: int) -> None:
+    if not 1 <= count <= num_panels:
+        raise TaskError(f"{ID}: num_targets must lie in [1, {num_panels}], got {count}.")
+    if not 0.0 <= speed_mps <= 4.0:
+        raise TaskError(
+            f"{ID}: wind_mps must lie in [0, 4], beyond which a 27 g drone cannot hold still; got {speed_mps}."
+        )
+    if num_drones not in (1, 2):
+        raise TaskError(f"{ID}: num_drones must be 1 or 2 (four pads), got {num_drones}.")
 
 
 def _witness(targets: list[str], pad: str) -> tuple[SkillCall, ...]:

@@ -5,6 +5,7 @@ It is built to the scale of a palm-sized vehicle: the tower is 3 m high, a gate 
 
 from __future__ import annotations
 
+from functools import cache
 from math import pi
 
 from embodied_scenes.drones.parts import gate, pad, panel, pole, shed, tower, tree, windsock
@@ -25,8 +26,9 @@ _TOWER_HALF_M = 0.7
 _FACE_M = _TOWER_HALF_M + 0.012
 
 
+@cache
 def yard() -> SceneSpec:
-    """Return the yard with everything in it."""
+    """Return the yard with everything in it; the same object each time, for it cannot be changed."""
     entities: list[EntitySpec] = [
         tower("tower", (1.5, 0.0, 0.0), _TOWER_HALF_M, 3.0),
         panel("panel_red", (1.5 - _FACE_M, 0.0, 2.3), pi, _RED, "T-W2", 1),
