@@ -162,14 +162,14 @@ class Captions:
             elif event.kind == "end":
                 self._spans.append((event.time_s, "", f"end: {event.payload.get('outcome', '')}"))
 
-    def at(self, time_s: float, speed: float = 1.0) -> str:
+    def at(self, time_s: float, speed_ratio: float = 1.0) -> str:
         """Return the line of text for a moment."""
         now: dict[str, str] = {}
         for start_s, agent, words in self._spans:
             if start_s <= time_s + 1e-9:
                 now[agent] = words
         text = "   ".join(f"{agent}: {words}" if agent else words for agent, words in now.items())
-        factor = f" x{speed:.1f}" if speed > 1.05 else ""
+        factor = f" x{speed_ratio:.1f}" if speed_ratio > 1.05 else ""
         return f"{time_s:6.1f} s{factor}   {text}"
 
 

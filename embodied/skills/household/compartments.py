@@ -80,8 +80,9 @@ def compartment_at(view: SceneView, point_world_m: Array) -> Compartment | None:
         if entity.movable or not any(r.kind == "interior" for r in entity.regions):
             continue
         for found in compartments_of(view, entity):
-            if found.region.kind == "interior" and (
-                np.abs(found.local(point_world_m)) <= found.region.half_size_m + 0.02
-            ).all():
+            if (
+                found.region.kind == "interior"
+                and (np.abs(found.local(point_world_m)) <= found.region.half_size_m + 0.02).all()
+            ):
                 return found
     return None

@@ -129,11 +129,13 @@ class DoorRun(ManipulationRun):
         self.command[10:12] = GRASP_WIDTH_M, 30.0
         yield from self.follow(plan.unfold[1:])
         yield from self.grip(GRASP_WIDTH_M, 30.0)
-        yield from self.follow(plan.way[1 : path.first + 1], speed=_APPROACH_SPEED, watch=self._strain("blocked"))
+        yield from self.follow(plan.way[1 : path.first + 1], speed_ratio=_APPROACH_SPEED, watch=self._strain("blocked"))
         yield from self.grip(0.0, _GRIP_N)
         if not EMPTY_WIDTH_M < self.width_m < _BAR_MAX_M:
             raise fail("slipped", f"The fingers missed the handle of {self.target}.", width_m=self.width_m)
-        yield from self.follow(plan.way[path.first + 1 : path.last + 1], speed=_WORK_SPEED, watch=self._strain("stuck"))
+        yield from self.follow(
+            plan.way[path.first + 1 : path.last + 1], speed_ratio=_WORK_SPEED, watch=self._strain("stuck")
+        )
         lost = self.width_m <= EMPTY_WIDTH_M
         yield from self.release(GRASP_WIDTH_M)
         yield from self.leave(plan)
@@ -146,13 +148,15 @@ class DoorRun(ManipulationRun):
         self.command[10:12] = 0.0, 30.0
         yield from self.follow(plan.unfold[1:])
         yield from self.grip(0.0, 30.0)
-        yield from self.follow(plan.way[1 : path.first + 1], speed=_APPROACH_SPEED, watch=self._strain("blocked"))
-        yield from self.follow(plan.way[path.first + 1 : path.last + 1], speed=_WORK_SPEED, watch=self._strain("stuck"))
+        yield from self.follow(plan.way[1 : path.first + 1], speed_ratio=_APPROACH_SPEED, watch=self._strain("blocked"))
+        yield from self.follow(
+            plan.way[path.first + 1 : path.last + 1], speed_ratio=_WORK_SPEED, watch=self._strain("stuck")
+        )
         yield from self.leave(plan)
 
     def leave(self, plan: ContactPlan) -> Script:
         """Take the hand off the door and fold the arm."""
-        yield from self.follow(plan.way[plan.path.last + 1 :], speed=_APPROACH_SPEED)
+        yield from self.follow(plan.way[plan.path.last + 1 :], speed_ratio=_APPROACH_SPEED)
         upper = self.ctx.view.info.entities[self.target].joint_upper
         if abs(self.opening * upper - float(plan.path.opening[-1])) < (0.08 if upper > 0.6 else 0.02):
             yield from self.follow(plan.fold[1:])

@@ -111,17 +111,19 @@ class ManipulationRun:
             self.send()
             yield
 
-    def follow(self, line: Array, *, speed: float = 1.0, watch: Callable[[], None] | None = None) -> Script:
+    def follow(self, line: Array, *, speed_ratio: float = 1.0, watch: Callable[[], None] | None = None) -> Script:
         """Move torso and arm along a (k, 8) polyline and wait until they are there.
 
         Args:
           line: postures; the first should be the present command.
-          speed: fraction of the usual speed.
+          speed_ratio: fraction of the usual speed.
           watch: called each period; may raise :class:`SkillFailureError`.
         """
         path = np.concatenate([self.posture[None], line])
-        accel_s = 0.25 if speed > 0.5 else 0.16
-        motion = trapezoid_trajectory(path, SPEED_MAX * speed, accel_time_s=accel_s, dt_s=self.ctx.robot.dt_ctrl_s)
+        accel_s = 0.25 if speed_ratio > 0.5 else 0.16
+        motion = trapezoid_trajectory(
+            path, SPEED_MAX * speed_ratio, accel_time_s=accel_s, dt_s=self.ctx.robot.dt_ctrl_s
+        )
         for pos, vel in zip(motion.pos, motion.vel, strict=True):
             # The servos follow a moving target late by their damping over stiffness: aim that much ahead.
             self.command[TORSO : ARM.stop] = pos + SERVO_LAG_S * vel
@@ -186,7 +188,7 @@ class ManipulationRun:
                 return
             if attempt < 2:
                 yield from self.back_out(0.25)
-        yield from self.follow(goal[None], speed=0.4)
+        yield from self.follow(goal[None], speed_ratio=0.4)
 
 
 def held_points(

@@ -79,7 +79,9 @@ class Pick(Skill):
     def effects(self, graph: Graph, agent: str, call: SkillCall) -> tuple[frozenset[Fact], frozenset[Fact]]:
         """The agent holds the thing, which is nowhere else any more."""
         thing = str(call.arg("thing"))
-        gone = {f for f in graph.facts if f.predicate in ("ontop", "inside", "under", "nextto", "at") and thing in f.args}
+        gone = {
+            f for f in graph.facts if f.predicate in ("ontop", "inside", "under", "nextto", "at") and thing in f.args
+        }
         here = standing_at(graph, thing)
         gone |= {f for f in graph.facts if f.predicate == "at" and f.args[0] == agent}
         added = {fact("holding", agent, thing), fact("at", agent, here)}
@@ -227,13 +229,13 @@ class PickRun(ManipulationRun):
         self.command[10:12] = plan.tool.width_m, 30.0
         yield from self.follow(plan.unfold[1:])
         yield from self.grip(plan.tool.width_m, 30.0)
-        yield from self.follow(plan.way_in[1:], speed=_GRASP_SPEED)
+        yield from self.follow(plan.way_in[1:], speed_ratio=_GRASP_SPEED)
         yield from self.grip(0.0, self._force_n)
         if self.width_m < EMPTY_WIDTH_M:
             raise fail("grasp_failed", f"The fingers closed on nothing at {self.thing}.", width_m=self.width_m)
-        yield from self.follow(plan.way_out[1:], speed=_LIFT_SPEED)
+        yield from self.follow(plan.way_out[1:], speed_ratio=_LIFT_SPEED)
         self._verify("grasp_failed")
-        yield from self.follow(plan.fold[1:], speed=0.8)
+        yield from self.follow(plan.fold[1:], speed_ratio=0.8)
         yield from self.wait(0.1)
         self._verify("dropped")
 

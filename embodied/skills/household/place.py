@@ -13,7 +13,14 @@ from embodied.graph.facts import Fact, Graph, Node, fact
 from embodied.skills.contract import Parameter, Skill, SkillCall, SkillContext, SkillRun, Unmet
 from embodied.skills.household.compartments import MIN_OPENING, compartments_of
 from embodied.skills.household.grasping import shape_of
-from embodied.skills.household.motion import EMPTY_WIDTH_M, ManipulationRun, Script, SkillFailureError, fail, held_points
+from embodied.skills.household.motion import (
+    EMPTY_WIDTH_M,
+    ManipulationRun,
+    Script,
+    SkillFailureError,
+    fail,
+    held_points,
+)
 from embodied.skills.household.obstacles import scene_boxes
 from embodied.skills.household.pick import standing_at
 from embodied.skills.household.reach import Obstacles, ReachPlan, find_reach
@@ -57,7 +64,9 @@ class Place(Skill):
         """Yield a call for what is held (or each thing, hands free) with every target that takes it."""
         held = graph.held_by(agent)
         things = [held] if held is not None else [n.name for n in graph.of_kind("object")]
-        targets = [(n, r) for n in (*graph.of_kind("fixture"), *graph.of_kind("object")) for r in RELATIONS if _takes(n, r)]
+        targets = [
+            (n, r) for n in (*graph.of_kind("fixture"), *graph.of_kind("object")) for r in RELATIONS if _takes(n, r)
+        ]
         for thing in things:
             for node, relation in targets:
                 if node.name != thing:
@@ -99,7 +108,9 @@ class Place(Skill):
         gone = {fact("holding", agent, thing)} | {f for f in graph.facts if f.predicate == "at" and f.args[0] == agent}
         for f in graph.find("inroom", target):
             added.add(fact("inroom", thing, f.args[1]))
-            gone |= {g for g in graph.facts if g.predicate == "inroom" and g.args[0] == thing and g.args[1] != f.args[1]}
+            gone |= {
+                g for g in graph.facts if g.predicate == "inroom" and g.args[0] == thing and g.args[1] != f.args[1]
+            }
         return frozenset(added), frozenset(gone - added)
 
     def start(self, ctx: SkillContext, call: SkillCall) -> SkillRun:
@@ -192,7 +203,9 @@ class PlaceRun(ManipulationRun):
         info = view.info.entities[self.target]
         if self.relation == "in" and info.openable and view.opening(self.target) < MIN_OPENING:
             opening = view.opening(self.target)
-            raise fail("closed", f"{self.target} is open by {opening:.0%} only.", container=self.target, opening=opening)
+            raise fail(
+                "closed", f"{self.target} is open by {opening:.0%} only.", container=self.target, opening=opening
+            )
 
     def _look_at_hand(self) -> None:
         tool_pos, tool_rot = self.tool_pose()
@@ -258,13 +271,13 @@ class PlaceRun(ManipulationRun):
 
     def _put(self, plan: ReachPlan) -> Script:
         assert self._hand is not None
-        yield from self.follow(plan.unfold[1:], speed=0.8)
-        yield from self.follow(plan.way_in[1:], speed=_PLACE_SPEED)
+        yield from self.follow(plan.unfold[1:], speed_ratio=0.8)
+        yield from self.follow(plan.way_in[1:], speed_ratio=_PLACE_SPEED)
         if self.width_m < EMPTY_WIDTH_M:
             raise fail("dropped", f"{self.thing} slipped out of the fingers before it was put down.")
         yield from self.grip(plan.tool.width_m, 30.0)
         yield from self.wait(0.2)
-        yield from self.follow(plan.way_out[1:], speed=_LEAVE_SPEED)
+        yield from self.follow(plan.way_out[1:], speed_ratio=_LEAVE_SPEED)
         self.command[10:12] = 0.04, 30.0
         yield from self.follow(plan.fold[1:])
 

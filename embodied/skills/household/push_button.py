@@ -179,16 +179,16 @@ class _PushRun(ManipulationRun):
         self.command[10:12] = 0.0, 30.0
         yield from self.follow(here.unfold[1:])
         yield from self.grip(0.0, 30.0)
-        yield from self.follow(here.way[1 : path.first + 1], speed=0.35)
-        yield from self.follow(here.way[path.first + 1 : path.last + 1], speed=0.15)
+        yield from self.follow(here.way[1 : path.first + 1], speed_ratio=0.35)
+        yield from self.follow(here.way[path.first + 1 : path.last + 1], speed_ratio=0.15)
         step = _MORE * (here.way[path.last] - here.way[path.first]) / _PRESS
         pressed = self._depth(button, rest)
         for k in range(_TRIES):
             if pressed > 0.6:
                 break
-            yield from self.follow((here.way[path.last] + (k + 1) * step)[None], speed=0.15)
+            yield from self.follow((here.way[path.last] + (k + 1) * step)[None], speed_ratio=0.15)
             pressed = self._depth(button, rest)
-        yield from self.follow(here.way[path.last + 1 :], speed=0.35)
+        yield from self.follow(here.way[path.last + 1 :], speed_ratio=0.35)
         yield from self.follow(here.fold[1:])
         if pressed <= 0.5:
             raise fail("missed", f"The button of {self.target} was not pressed.", pressed=pressed)

@@ -328,7 +328,11 @@ def _full_check(
         return None
     boxes = obstacles.free if held_out is None else obstacles.near
     fold = next(
-        (f for c in carry_postures(held_out)[:3] if (f := join(boxes, base, way_out[-1], c, width, held_out)) is not None),
+        (
+            f
+            for c in carry_postures(held_out)[:3]
+            if (f := join(boxes, base, way_out[-1], c, width, held_out)) is not None
+        ),
         None,
     )
     if fold is None:

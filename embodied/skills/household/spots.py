@@ -164,7 +164,9 @@ def _support_regions(view: SceneView, info: EntityInfo) -> Iterator[_Region]:
         for region in compartments_of(view, entity):
             low = region.center_world_m - region.rot_world[:, 2] * region.region.half_size_m[2]
             local = region.local(shape.center_world_m)
-            if (np.abs(local[:2]) <= region.region.half_size_m[:2] + 0.02).all() and abs(shape.bottom_m - low[2]) < 0.04:
+            if (np.abs(local[:2]) <= region.region.half_size_m[:2] + 0.02).all() and abs(
+                shape.bottom_m - low[2]
+            ) < 0.04:
                 inside = region if region.region.kind == "interior" else None
                 yield _Region(
                     center_world_m=low,
@@ -187,7 +189,9 @@ def _others(view: SceneView, thing: str) -> list[tuple[str, Array, float, float]
         rot = matrix_of_quat(pose.quat_wxyz)
         center = pose.pos_world_m + rot @ entity.box_center_m
         half = np.abs(rot) @ entity.half_size_m
-        out.append((entity.name, np.array([*center[:2], *half[:2]]), float(center[2] - half[2]), float(center[2] + half[2])))
+        out.append(
+            (entity.name, np.array([*center[:2], *half[:2]]), float(center[2] - half[2]), float(center[2] + half[2]))
+        )
     return out
 
 
@@ -262,7 +266,10 @@ def _ring(
     ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     # Distance from the middle of an axis-aligned box to its edge in each direction.
     edge = np.min(box[2:] / np.maximum(np.abs(ring), 1e-6), axis=1)
-    points = [box[:2] + (np.minimum(edge, np.hypot(*box[2:])) + hand.radius_m + gap)[:, None] * ring for gap in (0.05, 0.07, 0.03)]
+    points = [
+        box[:2] + (np.minimum(edge, np.hypot(*box[2:])) + hand.radius_m + gap)[:, None] * ring
+        for gap in (0.05, 0.07, 0.03)
+    ]
     world = np.concatenate(points)
     return (world - region.center_world_m[:2]) @ region.rot_world[:2, :2]
 
@@ -278,7 +285,9 @@ def place_paths(hand: InHand, spot: Spot) -> list[ToolPath]:
         extra = (60.0, 75.0, 90.0) if outward is None else (0.0, 8.0, 15.0, 30.0, 45.0)
         # A thing let go half way between standing and lying may fall anywhere.
         lean = [(np.deg2rad(t), abs(np.deg2rad(t) - hand.tilt_rad)) for t in extra]
-        tilts += [(t, 2.0 + off + (3.0 * abs(np.sin(2 * off)) if outward is not None else 0.0), 0.02) for t, off in lean]
+        tilts += [
+            (t, 2.0 + off + (3.0 * abs(np.sin(2 * off)) if outward is not None else 0.0), 0.02) for t, off in lean
+        ]
         if outward is None:
             tilts += [(t, p + 1.0, r + d) for d in (0.07, 0.14) for t, p, r in list(tilts)]
     for tilt, penalty, release in tilts:
