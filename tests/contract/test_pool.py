@@ -20,7 +20,9 @@ def test_every_job_ends_once_and_values_come_back():
 
 
 def test_killed_worker_costs_one_job_and_the_others_go_on():
-    endings = _run([{"kind": "double", "x": 1}, {"kind": "die"}, {"kind": "double", "x": 2}, {"kind": "double", "x": 3}])
+    endings = _run(
+        [{"kind": "double", "x": 1}, {"kind": "die"}, {"kind": "double", "x": 2}, {"kind": "double", "x": 3}]
+    )
     assert endings["1"].status == "died"
     assert "signal 9" in endings["1"].message
     assert endings["1"].attempts == 2
