@@ -14,6 +14,7 @@ _VERBS: tuple[tuple[str, str], ...] = (
     (r"\b(turn|switch) (\w+ )*on\b|\bswitch on\b", "on"),
     (r"\b(turn|switch) (\w+ )*off\b", "off"),
     (r"\btake off\b|\blift off\b", "take_off"),
+    (r"\blower\b|\bput (it|them) down\b", "lower"),
     (r"\b(put|place|bring|move|store|stow|set|return|carry|deliver|transport|take|tidy|stack|drop)\b", "put"),
     (r"\b(close|shut)\b", "close"),
     (r"\bopen\b", "open"),
@@ -104,6 +105,8 @@ def _clause(verb: str, clause: str, mentions: list[Mention], graph: Graph, agent
         return [*[Holds(fact("at", agent, n)) for n in named[:1]], Not(Holds(fact("flying", agent)))]
     if verb in ("close", "off"):
         return [Not(Holds(fact("open" if verb == "close" else "on", n))) for n in named]
+    if verb == "lower":
+        return [Not(Holds(fact("lifted", agent, n))) for n in named if graph.nodes[n].kind == "object"]
     if verb in ("open", "on", "inspect", "scan"):
         word = {"open": "open", "on": "on", "inspect": "inspected", "scan": "scanned"}[verb]
         return [Holds(fact(word, n)) for n in named]

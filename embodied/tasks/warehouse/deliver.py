@@ -108,13 +108,16 @@ def _code(scene: SceneSpec, carrier: str) -> str:
 
 
 def _texts(carriers: list[str], stations: list[str], codes: dict[str, str], *, is_scan: bool) -> tuple[str, ...]:
-    jobs = " and ".join(f"{c} (code {codes[c]}) to {s}" for c, s in zip(carriers, stations, strict=True))
-    orders = "; ".join(f"{s} needs {codes[c]} on {c}" for c, s in zip(carriers, stations, strict=True))
-    scan = " Scan the code of each carrier before it leaves its slot." if is_scan else ""
+    pairs = list(zip(carriers, stations, strict=True))
+    scan = "".join(f"Scan the code of {c}. " for c in carriers) if is_scan else ""
+    jobs = " ".join(f"Bring {c} (code {codes[c]}) to {s}. Lower it there." for c, s in pairs)
+    orders = " ".join(f"At {s} the goods {codes[c]} are wanted; they are on {c}." for c, s in pairs)
+    moves = " ".join(f"Please move {c} (code {codes[c]}) to {s} and put it down." for c, s in pairs)
+    first = " Scan each carrier before it leaves its slot." if is_scan else ""
     return (
-        f"Bring {jobs} and put it down there.{scan}",
-        f"{orders}. Deliver and lower.{scan}",
-        f"Please move {jobs}; leave the carrier standing at the station.{scan}",
+        scan + jobs,
+        f"{orders} Deliver and set down.{first}",
+        moves + first,
     )
 
 
