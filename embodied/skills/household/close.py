@@ -61,7 +61,7 @@ class CloseRun(DoorRun):
             except SkillFailureError as error:
                 failures += 1
                 problem = error
-                if error.outcome.code == "unreachable" and not bad:
+                if (error.outcome.code == "unreachable" and not bad) or "blocked_by" in error.outcome.facts:
                     break
                 self.ctx.log("retry", {"skill": "close", "target": self.target, "code": error.outcome.code})
                 yield from self.recover()

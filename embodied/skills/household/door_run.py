@@ -95,10 +95,17 @@ class DoorRun(ManipulationRun):
         return Articulation(self.ctx.view, self.target)
 
     def plan(
-        self, door: Articulation, options: Sequence[Sequence[ContactPath]], bad: list[Array]
+        self, door: Articulation, options: Sequence[Sequence[ContactPath]], bad: list[Array], *, without: str = ""
     ) -> ContactPlan | None:
-        """Return a plan for the first group of paths that has one, from the best base pose."""
-        fixed = self._fixed(door)
+        """Return a plan for the first group of paths that has one, from the best base pose.
+
+        Args:
+          door: what to move.
+          options: groups of paths, best first.
+          bad: base poses not to use again.
+          without: an entity to leave out of the obstacles, to see whether it is the one in the way.
+        """
+        fixed = self._fixed(door).without([without])
         # First with room for a base that stands a little off, then without.
         for margin in (COMFORT_M, MARGIN_M):
             for paths in options:
@@ -202,6 +209,9 @@ class DoorRun(ManipulationRun):
         """Plan, drive, act once; failures raise."""
         plan = self.plan(door, options, bad)
         if plan is None:
+            culprit = self._open_neighbour(door, options)
+            if culprit:
+                raise fail("blocked", f"The open {culprit} is in the arm's way to {self.target}.", blocked_by=culprit)
             bar = door.bar(door.now)[0]
             distance = float(np.hypot(*(bar[:2] - self.base_xyyaw[:2])))
             raise fail("unreachable", f"No stand from which the arm can move {self.target}.", distance_m=distance)
@@ -212,3 +222,15 @@ class DoorRun(ManipulationRun):
             raise
         assert self.ready is not None
         yield from self.pull(self.ready) if self.ready.path.width_m > 0.0 else self.push(self.ready)
+
+    def _open_neighbour(self, door: Articulation, options: Sequence[Sequence[ContactPath]]) -> str:
+        """Return the open door or drawer nearby without which there would be a plan, or an empty text."""
+        view, here = self.ctx.view, door.bar(door.now)[0]
+        for entity in view.info.entities.values():
+            pose = view.pose(entity.name)
+            if entity.name == self.target or not entity.openable or pose is None:
+                continue
+            near = float(np.hypot(*(pose.pos_world_m - here)[:2])) < 1.2
+            if near and view.opening(entity.name) > 0.1 and self.plan(door, options[:1], [], without=entity.name):
+                return entity.name
+        return ""

@@ -66,7 +66,7 @@ class OpenRun(DoorRun):
             except SkillFailureError as error:
                 failures += 1
                 problem = error
-                if error.outcome.code == "unreachable" and not bad:
+                if (error.outcome.code == "unreachable" and not bad) or "blocked_by" in error.outcome.facts:
                     break
                 self.ctx.log("retry", {"skill": "open", "target": self.target, "code": error.outcome.code})
                 yield from self.recover()
@@ -100,7 +100,7 @@ class OpenRun(DoorRun):
         # What is that near from the start (a neighbour, the drawer below) slides along and does not block.
         boxes = keep_boxes(boxes, ~_near(boxes, door.boxes(door.now), 0.02))
         for opening in np.linspace(door.now, door.upper, 25):
-            near = _near(boxes, door.boxes(float(opening)), 0.005)
+            near = _near(boxes, door.boxes(float(opening)), 0.001)
             if near.any():
                 owner = boxes.owners[int(np.argmax(near))]
                 if opening < OPEN_ENOUGH * door.upper + 0.03 * door.upper:
