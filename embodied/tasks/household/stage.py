@@ -19,6 +19,7 @@ from embodied_scenes.spec import SceneSpec
 ROBOT = "mobile_manipulator"
 AGENT = "robot_0"
 _QUARTERS = (0.0, math.pi / 2, math.pi, -math.pi / 2)
+_WALL_M = 0.07  # from a thing to the walls of an interior: an open finger is 0.05 m thick with its clearance
 _REACH_INTO_M = 0.24  # how deep behind the front edge of an interior a thing may stand
 
 
@@ -63,10 +64,15 @@ class Stage:
         regions = self.regions(fixture, relation)
         support = self.info.entities[fixture]
         order = [regions[int(i)] for i in rng.permutation(len(regions))]
-        for gap_m in (0.06, 0.03):  # room for fingers on both sides if there is any
+        half_m = thing.half_size_m
+        for gap_m, wall_m in (
+            (0.06, _WALL_M),
+            (0.03, 0.75 * _WALL_M),
+        ):  # room for fingers on both sides if there is any
             for region in order:
                 frame, yaws = self.poses[region.body], self._yaws(region)
-                for spot in free_spots(region, frame, thing.half_size_m, taken, rng, yaws_rad=yaws, gap_m=gap_m):
+                edge_m = 0.02 if region.approach_root is None else wall_m
+                for spot in free_spots(region, frame, half_m, taken, rng, yaws_rad=yaws, gap_m=gap_m, margin_m=edge_m):
                     if self._in_reach(spot, region, frame, support, thing):
                         return spot
         return None
