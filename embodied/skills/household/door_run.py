@@ -105,7 +105,9 @@ class DoorRun(ManipulationRun):
           bad: base poses not to use again.
           without: an entity to leave out of the obstacles, to see whether it is the one in the way.
         """
-        fixed = self._fixed(door).without([without])
+        fixed = self._fixed(door)
+        if without:  # walls are owned by nobody, under the empty name
+            fixed = fixed.without([without])
         # First with room for a base that stands a little off, then without.
         for margin in (COMFORT_M, MARGIN_M):
             for paths in options:
