@@ -16,7 +16,7 @@ import numpy as np
 
 from embodied_controllers.arm.chain import SerialChain
 from embodied_controllers.contract import Array
-from embodied_controllers.rotation import log_rotation
+from embodied_controllers.rotation import exp_rotation, log_rotation
 
 Task = Literal["pose", "axis", "yaw_free", "position"]
 
@@ -93,7 +93,8 @@ def solve_ik(
     c = config or IkConfig()
     pos_m, rot, start = np.asarray(pos_m, float), np.asarray(rot, float), np.asarray(start, float)
     if pos_m.shape != (3,) or rot.shape != (3, 3) or start.shape != (chain.size,):
-        raise ValueError(f"solve_ik: got shapes {pos_m.shape}, {rot.shape}, {start.shape}; expected (3,), (3, 3), (n,).")
+        shapes = f"{pos_m.shape}, {rot.shape}, {start.shape}"
+        raise ValueError(f"solve_ik: got shapes {shapes}; expected (3,), (3, 3), ({chain.size},).")
     if not (np.isfinite(pos_m).all() and np.isfinite(rot).all() and np.isfinite(start).all()):
         raise ValueError("solve_ik: target and start must be finite numbers.")
     rng = rng or np.random.default_rng(0)
@@ -115,6 +116,7 @@ def _descend(
 ) -> IkResult:
     pos_error = rot_error = np.inf
     span = chain.high - chain.low
+    step = np.zeros(chain.size)
     for _ in range(c.max_steps):
         here, turn = chain.tool(q)
         error, rows = _error(pos_m, rot, here, turn, task)
@@ -174,7 +176,7 @@ def _error(pos_m: Array, rot: Array, here: Array, turn: Array, task: Task) -> tu
 def straight_line(
     chain: SerialChain, start: Array, pos_m: Array, rot: Array, *, step_m: float = 0.02, jump_max: float = 0.3
 ) -> Array | None:
-    """Return postures (k, n) that move the tool straight from a posture to a pose, or None if the line cannot be followed.
+    """Return postures (k, n) that move the tool straight from a posture to a pose, or None if it cannot follow.
 
     The orientation turns evenly from that of ``start`` to ``rot``.
 
@@ -186,8 +188,6 @@ def straight_line(
       step_m: spacing of the postures along the line.
       jump_max: largest change of a joint between two postures.
     """
-    from embodied_controllers.rotation import exp_rotation
-
     here, turn = chain.tool(start)
     rotvec = log_rotation(rot @ turn.T)
     count = max(int(np.ceil(np.linalg.norm(pos_m - here) / step_m)), int(np.ceil(np.linalg.norm(rotvec) / 0.1)), 1)

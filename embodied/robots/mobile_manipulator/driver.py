@@ -60,7 +60,7 @@ class MobileManipulator(SimRobot):
         super().reset()
 
     def read(self) -> RobotState:
-        """Return the newest sample; ``gripper_force_n`` is the mean servo force of the fingers, positive when closing."""
+        """Return the newest sample; ``gripper_force_n`` is the fingers' mean servo force, positive when closing."""
         qpos, qvel = self.world.qpos[self.env_index], self.world.qvel[self.env_index]
         q, v = qpos[self._q], qvel[self._v]
         yaw = float(q[2])

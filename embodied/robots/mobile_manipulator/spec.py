@@ -83,5 +83,5 @@ MOBILE_MANIPULATOR = RobotSpec(
         "head_tilt": 0.5,
     },
     radius_m=0.3,
-    card="Differential base, 0.45 m column, 7-joint arm after the KUKA iiwa 7 R800, 110 mm parallel gripper; see README.md.",
+    card="Differential base, 0.45 m column, 7-joint arm after the KUKA iiwa 7 R800, 110 mm gripper; see README.md.",
 )

@@ -1,7 +1,7 @@
 """Where a two-finger gripper can take a thing: candidate tool poses from its box, its solids and what it stands on.
 
-A candidate is a pose of the tool (x leaves the palm, y closes) with the way in and out. The hand leans by a tilt from the
-horizontal (0) to straight down (90 degrees); leaning grasps serve both tables and compartments, so they come first.
+A candidate is a pose of the tool (x leaves the palm, y closes) with the way in and out. The hand leans by a tilt from
+the horizontal (0) to straight down (90 degrees); leaning grasps serve tables and compartments, so they come first.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def too_wide(shape: Shape) -> bool:
 
 
 def _widths(shape: Shape) -> tuple[float | None, float | None]:
-    """Return the extent across each horizontal axis; None where something sticks out (an ear) and fingers must not close."""
+    """Return the extent across each horizontal axis; None where something sticks out (an ear) between the fingers."""
     clear = shape.half_size_m[:2] - shape.grip_half_m <= 0.006
     x, y = 2 * shape.grip_half_m
     return float(x) if clear[0] else None, float(y) if clear[1] else None
@@ -130,7 +130,7 @@ def tool_rotation(heading: Array, tilt_rad: float, flip: bool = False) -> Array:
     h = np.array([heading[0], heading[1], 0.0])
     x = np.cos(tilt_rad) * h - np.sin(tilt_rad) * np.array([0.0, 0.0, 1.0])
     y = np.array([-heading[1], heading[0], 0.0]) * (-1.0 if flip else 1.0)
-    return np.stack([x, y, np.cross(x, y)], axis=1)
+    return np.asarray(np.stack([x, y, np.cross(x, y)], axis=1), dtype=np.float64)
 
 
 def grasp_paths(shape: Shape, support_m: float, outward_world: Array | None, exit_m: float) -> list[ToolPath]:

@@ -197,6 +197,10 @@ def held_points(
     """Return corners, face middles and centre (k, 3) of a thing's box in the tool frame, or None if unknown.
 
     Args:
+      view: poses.
+      thing: its name.
+      tool_pos: (3,) tool origin in the world [m].
+      tool_rot: (3, 3) tool axes in the world.
       clear_of: leave out points that already touch one of these boxes: what a thing leans on cannot block its way out.
     """
     info, pose = view.info.entities[thing], view.pose(thing)

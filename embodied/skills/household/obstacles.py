@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from embodied.robots.mobile_manipulator.kinematics import GRIPPER_MAX_M, MOUNT_M, TOOL_M, arm_chain
 from embodied.skills.contract import SceneView
 from embodied_controllers.rotation import matrix_of_quat, rot_z
+from embodied_scenes.info import SolidInfo
 
 Array = NDArray[np.float64]
 _CHAIN = arm_chain()
 _WALL_HEIGHT_M = 2.4
 
-# Spheres on the arm: index of the joint frame, offset along its z [m], offset along its y [m], radius [m]; see model.xml.
+# Spheres on the arm: index of the joint frame, offset along its z and along its y, radius [m]; see model.xml.
 _ARM_SPHERES = np.array(
     [
         (2, -0.08, 0.0, 0.060),
@@ -100,6 +101,15 @@ class Boxes:
         return np.linalg.norm(np.maximum(np.abs(local) - self.half_size_m, 0.0), axis=-1)
 
 
+def _cover(rot: Array, solid: SolidInfo) -> list[tuple[Array, Array]]:
+    """Return boxes (axes, half size) over a solid; a cylinder takes three turned ones, so no corner sticks out."""
+    if solid.shape != "cylinder":
+        return [(rot, solid.half_size_m)]
+    # Half edges 0.95 r and 0.5 r: every 60 degrees one covers the circle to 0.95 r and no corner passes 1.07 r.
+    half = solid.half_size_m * np.array([0.95, 0.5, 1.0])
+    return [(rot @ rot_z(angle), half) for angle in (0.0, np.pi / 3, 2 * np.pi / 3)]
+
+
 NO_BOXES = Boxes(
     center_world_m=np.zeros((0, 3)), rot_world=np.zeros((0, 3, 3)), half_size_m=np.zeros((0, 3)), owners=()
 )
@@ -121,10 +131,12 @@ def scene_boxes(view: SceneView, *, ignore: Sequence[str] = ()) -> Boxes:
             frame = frames[solid.body]
             if frame is None:
                 continue
-            centers.append(frame[0] + frame[1] @ solid.center_body_m)
-            rots.append(frame[1] @ solid.rot_body)
-            halves.append(solid.half_size_m)
-            owners.append(entity.name)
+            center, turn = frame[0] + frame[1] @ solid.center_body_m, frame[1] @ solid.rot_body
+            for rot, half in _cover(turn, solid) if entity.movable else [(turn, solid.half_size_m)]:
+                centers.append(center)
+                rots.append(rot)
+                halves.append(half)
+                owners.append(entity.name)
     walls = view.footprints(ignore=tuple(view.info.entities))
     for cx, cy, hx, hy, yaw in walls:
         centers.append(np.array([cx, cy, _WALL_HEIGHT_M / 2]))
@@ -202,7 +214,7 @@ def tool_hits(
     bad = (world[..., 2] < radius + margin).any(axis=1)
     if len(boxes.owners):
         bad |= (boxes.clearance_m(world) < (radius + margin)[:, None]).any(axis=(1, 2))
-    return bad
+    return np.asarray(bad, dtype=bool)
 
 
 def _spheres(posture: Array, width_m: float, held_tool_m: Array | None) -> tuple[Array, Array, NDArray[np.bool_]]:

@@ -1,13 +1,14 @@
 """Where to stand and how to move the arm so that the tool runs along a path: search over base, torso, elbow and grasp.
 
-Closed-form inverse kinematics makes the search a few array operations: all combinations are solved at once, the best are
-checked against the obstacles along their whole way, from the carry posture to the target and back.
+Closed-form inverse kinematics makes the search a few array operations: all combinations are solved at once, the best
+are checked against the obstacles along their whole way, from the carry posture to the target and back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from embodied.skills.household.obstacles import NO_BOXES, Boxes, hits, tool_hits
 from embodied_controllers.rotation import rot_z
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 _GEOMETRY = arm_geometry()
 _CHAIN = arm_chain()
@@ -183,7 +185,7 @@ def _is_tool_clear(path: ToolPath, index: int, obstacles: Obstacles, width_m: fl
 
 def _densify(points: Array) -> Array:
     dense = [points[:1]]
-    for a, b in zip(points[:-1], points[1:], strict=True):
+    for a, b in pairwise(points):
         count = max(int(np.ceil(np.linalg.norm(b - a) / _STEP_M)), 1)
         dense.append(a + np.linspace(0, 1, count + 1)[1:, None] * (b - a))
     return np.concatenate(dense)
@@ -214,7 +216,7 @@ def _search(
         [leaders[: 5 * max_checks], np.setdiff1d(order[: 3 * max_checks], leaders, assume_unique=True)]
     )
     ends = np.concatenate([torso[order, None, None].repeat(q.shape[1], axis=1), q[order]], axis=2)
-    good = _ends_clear(bases[b[order]], g[order], ends, paths, obstacles, width_m)
+    good = _ends_clear(bases[b[order]], ends, paths, obstacles, width_m)
     fine = order[good]
     tried = np.zeros(len(bases), dtype=int)
     for i in fine[np.argsort(cost[fine], kind="stable")]:
@@ -230,7 +232,9 @@ def _search(
     return None
 
 
-def _candidates(bases: Array, paths: Sequence[ToolPath]) -> tuple[Array, ...] | None:
+def _candidates(
+    bases: Array, paths: Sequence[ToolPath]
+) -> tuple[Indices, Indices, Array, Array, Indices, Array] | None:
     """Solve the ends and the target of every path from every base, torso height and elbow angle; keep what exists."""
     keys = np.stack([np.stack([p.way_in_world_m[0], p.way_in_world_m[-1], p.way_out_world_m[-1]]) for p in paths])
     rot = np.stack([p.rot_world for p in paths])
@@ -267,7 +271,9 @@ def _candidates(bases: Array, paths: Sequence[ToolPath]) -> tuple[Array, ...] | 
     if len(i) == 0:
         return None
     q = posture[i, s][np.arange(len(i)), :, branch]
-    return b[i], g[i], _TORSO_M[t[i]], _SWIVEL_RAD[s], branch, q
+    rows = i.astype(np.int64)
+    torso, swivel = np.asarray(_TORSO_M[t[i]]), np.asarray(_SWIVEL_RAD[s])
+    return b[rows].astype(np.int64), g[rows].astype(np.int64), torso, swivel, branch.astype(np.int64), q
 
 
 def _comfort(q: Array, torso: Array, start: Array) -> Array:
@@ -279,14 +285,13 @@ def _comfort(q: Array, torso: Array, start: Array) -> Array:
 
 
 def _ends_clear(
-    bases: Array, g: Array, ends: Array, paths: Sequence[ToolPath], obstacles: Obstacles, width_m: float | None
+    bases: Array, ends: Array, paths: Sequence[ToolPath], obstacles: Obstacles, width_m: float | None
 ) -> NDArray[np.bool_]:
     """Check target and outer end of many candidates at once, without what is held."""
     n, k = ends.shape[:2]
     width = width_m if width_m is not None else max(p.width_m for p in paths)
     bad = hits(obstacles.near, np.repeat(bases, k, axis=0), ends.reshape(n * k, 8), margin_m=TIGHT_M, width_m=width)
-    del g
-    return ~bad.reshape(n, k).any(axis=1)
+    return np.asarray(~bad.reshape(n, k).any(axis=1), dtype=bool)
 
 
 def _full_check(
@@ -385,7 +390,7 @@ def _raised(posture: Array) -> Array:
 
 def _dense(line: Array, step_rad: float = 0.12) -> Array:
     out = [line[:1]]
-    for a, b in zip(line[:-1], line[1:], strict=True):
+    for a, b in pairwise(line):
         reach = np.abs(b - a)
         count = max(int(np.ceil(max(reach[1:].max() / step_rad, reach[0] / 0.04))), 1)
         out.append(a + np.linspace(0, 1, count + 1)[1:, None] * (b - a))
