@@ -125,7 +125,7 @@ def _place_things(cast: Cast, rng: np.random.Generator) -> tuple[dict[str, Fact]
     for thing, where in cast.supports.items():
         entity = cast.stage.info.entities[thing]
         relation = "in" if where.predicate == "inside" else "on"
-        spot = cast.stage.spot(entity, where.args[1], relation, taken, rng)
+        spot = cast.stage.spot(entity, where.args[1], relation, taken, rng, is_crowding_allowed=True)
         if spot is None:
             raise TaskError(f"{ID}: {thing} finds no free spot for {where}. Clear the furniture or use a bigger one.")
         taken = taken_by(taken, spot, entity)

@@ -19,8 +19,17 @@ from embodied_scenes.spec import SceneSpec
 ROBOT = "mobile_manipulator"
 AGENT = "robot_0"
 _QUARTERS = (0.0, math.pi / 2, math.pi, -math.pi / 2)
+_FINGER_M = 0.06  # room for an open finger beside a thing that is grasped from above
+_HAND_M = 0.11  # room for half a hand beside a thing that is grasped from the front
 _WALL_M = 0.07  # from a thing to the walls of an interior: an open finger is 0.05 m thick with its clearance
 _REACH_INTO_M = 0.24  # how deep behind the front edge of an interior a thing may stand
+
+
+def _room_for_hand(region: RegionInfo) -> tuple[tuple[float, float], ...]:
+    """Return distances [m] to keep from other things and from the edges of a region, roomy first, crowded last."""
+    if region.approach_root is None:
+        return (_FINGER_M, 0.02), (0.5 * _FINGER_M, 0.02), (0.5 * _FINGER_M, 0.02)
+    return (_HAND_M, _WALL_M), (0.8 * _HAND_M, 0.75 * _WALL_M), (0.5 * _FINGER_M, 0.3 * _WALL_M)
 
 
 class Stage:
@@ -58,21 +67,36 @@ class Stage:
         return tuple(r for r in self.info.entities[fixture].regions if r.kind == kind)
 
     def spot(
-        self, thing: EntityInfo, fixture: str, relation: str, taken: Boxes, rng: np.random.Generator
+        self,
+        thing: EntityInfo,
+        fixture: str,
+        relation: str,
+        taken: Boxes,
+        rng: np.random.Generator,
+        *,
+        is_crowding_allowed: bool = False,
     ) -> Spot | None:
-        """Return a free spot for a thing that a robot can reach, or None."""
+        """Return a free spot for a thing that a robot can reach, or None.
+
+        Args:
+          thing: what shall stand there.
+          fixture: furniture.
+          relation: ``on`` or ``in``.
+          taken: boxes of what stands there already.
+          rng: source of all choices.
+          is_crowding_allowed: take a spot without room for the hand rather than none, as for a full cupboard that is
+            emptied from the front.
+        """
         regions = self.regions(fixture, relation)
         support = self.info.entities[fixture]
         order = [regions[int(i)] for i in rng.permutation(len(regions))]
-        half_m = thing.half_size_m
-        for gap_m, wall_m in (
-            (0.06, _WALL_M),
-            (0.03, 0.75 * _WALL_M),
-        ):  # room for fingers on both sides if there is any
+        for level in range(3 if is_crowding_allowed else 2):
             for region in order:
                 frame, yaws = self.poses[region.body], self._yaws(region)
-                edge_m = 0.02 if region.approach_root is None else wall_m
-                for spot in free_spots(region, frame, half_m, taken, rng, yaws_rad=yaws, gap_m=gap_m, margin_m=edge_m):
+                gap_m, edge_m = _room_for_hand(region)[level]
+                for spot in free_spots(
+                    region, frame, thing.half_size_m, taken, rng, yaws_rad=yaws, gap_m=gap_m, margin_m=edge_m
+                ):
                     if self._in_reach(spot, region, frame, support, thing):
                         return spot
         return None
