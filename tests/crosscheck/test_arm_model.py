@@ -136,7 +136,8 @@ def test_commands_that_are_not_numbers_hold_and_wild_ones_are_clipped() -> None:
         rig.step()
         rig.robot.refresh()
     state = rig.robot.read()
-    assert np.isfinite(state.joint_pos).all() and len(state.joint_pos) == len(OBSERVATION.joint_names)
+    assert np.isfinite(state.joint_pos).all()
+    assert len(state.joint_pos) == len(OBSERVATION.joint_names)
     assert (state.joint_pos <= OBSERVATION.joint_high + 0.01).all()
 
 

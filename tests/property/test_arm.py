@@ -63,7 +63,8 @@ def test_closed_form_reaches_what_it_calls_valid(seed: int) -> None:
     pos, rot = ARM.tool(q)
     found, valid = arm_geometry(0.0).solve(pos, rot, rng.uniform(-np.pi, np.pi, 20))
     good = found[valid]
-    assert (good >= ARM.low).all() and (good <= ARM.high).all()
+    assert (good >= ARM.low).all()
+    assert (good <= ARM.high).all()
     again_pos, again_rot = ARM.tool(good)
     rows = np.nonzero(valid)[0]
     np.testing.assert_allclose(again_pos, pos[rows], atol=1e-9)
@@ -80,7 +81,8 @@ def test_iterative_ik_solves_within_limits(seed: int, task) -> None:
     pos, rot = CHAIN.tool(rng.uniform(CHAIN.low + margin, CHAIN.high - margin))
     found = solve_ik(CHAIN, pos, rot, 0.5 * (CHAIN.low + CHAIN.high) + 0.2, task=task)
     assert found.is_solved, found
-    assert (found.joint_pos >= CHAIN.low).all() and (found.joint_pos <= CHAIN.high).all()
+    assert (found.joint_pos >= CHAIN.low).all()
+    assert (found.joint_pos <= CHAIN.high).all()
     again_pos, again_rot = CHAIN.tool(found.joint_pos)
     np.testing.assert_allclose(again_pos, pos, atol=2e-4)
     if task == "pose":
@@ -94,7 +96,9 @@ def test_iterative_ik_solves_within_limits(seed: int, task) -> None:
 def test_ik_says_when_it_cannot_and_refuses_nonsense() -> None:
     start = 0.5 * (CHAIN.low + CHAIN.high)
     far = solve_ik(CHAIN, np.array([3.0, 0.0, 0.5]), np.eye(3), start)
-    assert not far.is_solved and far.pos_error_m > 1.0 and far.starts >= 1
+    assert not far.is_solved
+    assert far.pos_error_m > 1.0
+    assert far.starts >= 1
     assert np.isfinite(far.joint_pos).all()
     with pytest.raises(ValueError, match="finite"):
         solve_ik(CHAIN, np.array([np.nan, 0.0, 0.5]), np.eye(3), start)
@@ -110,7 +114,8 @@ def test_straight_line_is_straight() -> None:
     points, turns = CHAIN.tool(line)
     along = (points - pos) @ np.array([1.0, 0.0, -1.0]) / np.sqrt(2)
     off = points - pos - along[:, None] * np.array([1.0, 0.0, -1.0]) / np.sqrt(2)
-    assert np.abs(off).max() < 2e-4 and (np.diff(along) > 0).all()
+    assert np.abs(off).max() < 2e-4
+    assert (np.diff(along) > 0).all()
     np.testing.assert_allclose(turns, np.broadcast_to(rot, turns.shape), atol=3e-3)
     assert straight_line(CHAIN, start, pos + np.array([3.0, 0.0, 0.0]), rot) is None
 
@@ -128,7 +133,8 @@ def test_trajectories_keep_their_limits(seed: int, corners: int, accel_time_s: f
     width_s = max(round(accel_time_s / motion.dt_s), 1) * motion.dt_s
     assert (np.abs(accel) <= 2.1 * limit / width_s + 1e-6).all()
     low, high = points.min(axis=0), points.max(axis=0)
-    assert (motion.pos >= low - 1e-9).all() and (motion.pos <= high + 1e-9).all()
+    assert (motion.pos >= low - 1e-9).all()
+    assert (motion.pos <= high + 1e-9).all()
     pos, vel = motion.at(motion.duration_s + 1.0)
     np.testing.assert_allclose(pos, points[-1])
     np.testing.assert_allclose(vel, 0.0)
