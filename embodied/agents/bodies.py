@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from embodied.agents.eyes import Eyes
 from embodied.agents.views import BeliefView, TruthView
 from embodied.graph.facts import Graph
 from embodied.robots.base import SimRobot
@@ -67,6 +68,7 @@ class PhysicalBody:
       log: records events, ``log(kind, payload)``.
       is_privileged: skills and planner see the truth instead of a belief.
       prior: belief at the start, without the movable things where the task says ``map``.
+      eyes: its cameras, made here if not given.
     """
 
     def __init__(
@@ -79,11 +81,12 @@ class PhysicalBody:
         *,
         is_privileged: bool,
         prior: Graph,
+        eyes: Eyes | None = None,
     ) -> None:
         self.world, self.robot = world, robot
         self.truth = TruthView(world, robot.name)
         self.view = self.truth if is_privileged else BeliefView(self.truth, prior, robot.name)
-        self._eyes = None if is_privileged else _Eyes(world, robot)
+        self._eyes = eyes or Eyes(world, robot)
         self._run: SkillRun | None = None
         self._ctx = SkillContext(
             agent=robot.name,
@@ -105,7 +108,7 @@ class PhysicalBody:
 
     def belief(self) -> Graph:
         """Look with the robot's cameras and return what is believed now."""
-        if isinstance(self.view, BeliefView) and self._eyes is not None:
+        if isinstance(self.view, BeliefView):
             self.view.perceive([self.robot.name, *self._eyes.visible()])
         return self.view.graph
 
@@ -140,42 +143,13 @@ class PhysicalBody:
 
     def images(self) -> dict[str, NDArray[np.uint8]]:
         """Render the robot's cameras."""
-        eyes = self._eyes if self._eyes is not None else _Eyes(self.world, self.robot)
-        self._eyes = eyes if self._eyes is not None else self._eyes
-        return eyes.images()
+        return self._eyes.images()
 
     def succeeded(self, skill: Skill, call: SkillCall) -> None:
         """Take the effects of a call into a belief; the truth needs none."""
         if isinstance(self.view, BeliefView):
             add, remove = skill.effects(self.view.graph, self.robot.name, call)
             self.view.graph = self.view.graph.changed(add, remove)
-
-
-class _Eyes:
-    """The cameras of one robot: what they show, as entity names and as images."""
-
-    _SEEING_PX = (96, 72)
-    _IMAGE_PX = (320, 240)
-    _MIN_PIXELS = 6
-
-    def __init__(self, world: PhysicsWorld, robot: SimRobot) -> None:
-        from embodied.sensors.camera import Camera
-
-        names = [f"{robot.prefix}{c}" for c in robot.observation_spec.cameras]
-        self._world = world
-        self._seeing = {n: Camera(world, n, *self._SEEING_PX) for n in names}
-        self._imaging = {n: Camera(world, n, *self._IMAGE_PX) for n in names}
-
-    def visible(self) -> list[str]:
-        from embodied.sensors.camera import visible_entities
-
-        found: set[str] = set()
-        for camera in self._seeing.values():
-            found.update(visible_entities(camera.render(), self._world.scene, self._MIN_PIXELS))
-        return sorted(found)
-
-    def images(self) -> dict[str, NDArray[np.uint8]]:
-        return {name: camera.render().rgb for name, camera in self._imaging.items()}
 
 
 class SymbolicBody:

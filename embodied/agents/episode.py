@@ -11,9 +11,11 @@ import numpy as np
 
 from embodied import __version__
 from embodied.agents.bodies import Body, PhysicalBody, SymbolicBody
+from embodied.agents.eyes import Eyes
 from embodied.agents.messages import MessageBus
 from embodied.agents.recorder import Recorder
 from embodied.agents.runtime import AgentRuntime
+from embodied.agents.services import make_services
 from embodied.catalog import ROBOTS, SKILLS, TASKS, WORLDS
 from embodied.errors import TaskError, WorldError
 from embodied.graph.facts import Graph
@@ -93,7 +95,8 @@ class Episode:
             self.robots = {name: make_robot(physics, name, spec) for name, spec in self.specs.items()}
             for robot in self.robots.values():
                 robot.reset()
-        self.services = self._make_services()
+        self.eyes = {name: Eyes(robot.world, robot) for name, robot in self.robots.items()}
+        self.services = make_services(self.specs, self.bus, self.eyes)
         self.dt_tick_s = self._tick_period()
         self.agents = [self._make_agent(name, planners[name]) for name in self.specs]
         self._ticks = 0
@@ -136,11 +139,6 @@ class Episode:
     def _tick_period(self) -> float:
         return min(s.dt_ctrl_s for s in self.specs.values()) if self.robots else self.world.dt_sim_s
 
-    def _make_services(self) -> dict[str, object]:
-        from embodied.agents.services import make_services
-
-        return make_services(self.scene.info, self.specs, self.bus)
-
     def _make_agent(self, name: str, planner: Planner) -> AgentRuntime:
         kind = self.specs[name].kind
         skills: dict[str, Skill] = {}
@@ -160,6 +158,7 @@ class Episode:
                 lambda kind, payload: log(self.world.time_s(), kind, {"agent": name, **payload}),
                 is_privileged=planner.privileged,
                 prior=prior_belief(self.world.graph(), self.task.prior),
+                eyes=self.eyes[name],
             )
         else:
             from embodied.worlds.symbolic import SymbolicWorld

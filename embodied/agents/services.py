@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from embodied.agents.eyes import CameraService, Eyes
 from embodied.agents.messages import MessageBus
 from embodied.robots.base import RobotSpec
-from embodied_scenes.info import SceneInfo
 
 
-def make_services(info: SceneInfo, specs: Mapping[str, RobotSpec], bus: MessageBus) -> dict[str, object]:
+def make_services(specs: Mapping[str, RobotSpec], bus: MessageBus, eyes: Mapping[str, Eyes]) -> dict[str, object]:
     """Return the services of an episode.
 
     Args:
-      info: meaning of the scene.
       specs: robot kinds by agent name.
       bus: the message bus.
+      eyes: cameras by agent name; empty where facts are all there is.
 
     Returns:
-      ``messages`` always; others by the kinds of robots.
+      ``messages`` always, ``camera`` where there are bodies; others by the kinds of robots.
     """
-    del info
     services: dict[str, object] = {"messages": bus}
+    if eyes:
+        services["camera"] = CameraService(eyes)
     if any(spec.kind == "amr" for spec in specs.values()):
         from embodied.skills.warehouse.floor import SERVICE, FleetFloor
 

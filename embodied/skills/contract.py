@@ -139,7 +139,7 @@ class SceneView(Protocol):
         ...
 
     def footprints(self, *, ignore: Sequence[str] = ()) -> Array:
-        """(n, 5) obstacles on the floor as boxes: centre x, y [m], half x, half y [m], yaw [rad]; other robots included."""
+        """(n, 5) floor boxes of obstacles, other robots too: centre x, y [m], half x, half y [m], yaw [rad]."""
         ...
 
 

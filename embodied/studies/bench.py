@@ -37,6 +37,22 @@ def household_pybullet(quick: bool, out: Path) -> list[Figure]:
     return _success("household", "oracle", ">= 0.8", 2 if quick else 10, out, world="pybullet")
 
 
+def household_put_away(quick: bool, out: Path) -> list[Figure]:
+    """Forty seeds of put_away, beyond the ten of the main job."""
+    return _success("household", "oracle", ">= 0.95", 4 if quick else 40, out)
+
+
+def household_behavior(quick: bool, out: Path) -> list[Figure]:
+    """The twenty BEHAVIOR activities, each once, by physics."""
+    return _success("behavior", "oracle", ">= 0.8", 4 if quick else 20, out)
+
+
+def drones_inspect(quick: bool, out: Path) -> list[Figure]:
+    """Forty seeds of inspect with wind, MuJoCo, and ten on the second engine."""
+    figures = _success("drones", "oracle", ">= 0.95", 4 if quick else 40, out / "mujoco")
+    return figures + _success("drones", "oracle", ">= 0.8", 2 if quick else 10, out / "pybullet", world="pybullet")
+
+
 def _success(suite: str, planner: str, target: str, n: int, out: Path, world: str = "mujoco") -> list[Figure]:
     summary = _run(suite, planner, n, out / "run", world=world)
     crashes = summary["outcomes"].get("crash", 0)

@@ -45,6 +45,24 @@ STUDIES.add(
     summary="The ten household episodes of quick on PyBullet, planner oracle: success >= 0.8.",
 )
 STUDIES.add(
+    "household-put-away",
+    f"{_BENCH}:household_put_away",
+    tags=("household",),
+    summary="Forty seeds of put_away, planner oracle, MuJoCo: success >= 0.95.",
+)
+STUDIES.add(
+    "household-behavior",
+    f"{_BENCH}:household_behavior",
+    tags=("household",),
+    summary="Twenty BEHAVIOR activities read from their files, planner oracle, MuJoCo: success >= 0.8.",
+)
+STUDIES.add(
+    "drones-inspect",
+    f"{_BENCH}:drones_inspect",
+    tags=("drones",),
+    summary="Forty seeds of inspect in wind, planner oracle: success >= 0.95; ten on PyBullet: >= 0.8.",
+)
+STUDIES.add(
     "core-determinism",
     f"{_BENCH}:determinism",
     tags=("core",),

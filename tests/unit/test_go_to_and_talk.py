@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from embodied.agents.bodies import _Eyes
+from embodied.agents.eyes import Eyes
 from embodied.errors import SkillError
 from embodied.skills.common.stay import ABSTAIN, DONE, WAIT
 from embodied.skills.common.talk import ASK, MESSAGE
@@ -66,7 +66,9 @@ def test_an_open_door_in_the_way_is_named() -> None:
         WallSpec(start_m=(-3.0, 0.5), end_m=(1.5, 0.5)),
         WallSpec(start_m=(2.5, 0.5), end_m=(3.0, 0.5)),
     )
-    door = EntitySpec(name="cupboard", category="cabinet", model="cabinet", pos_m=(1.25, 0.0, 0), params={"depth_m": 0.3})
+    door = EntitySpec(
+        name="cupboard", category="cabinet", model="cabinet", pos_m=(1.25, 0.0, 0), params={"depth_m": 0.3}
+    )
     table = EntitySpec(name="table", category="table", model="stool", pos_m=(0.0, 2.0, 0))
     rig = Rig(room_scene((door, table), walls=walls), xy_m=(-1.0, -1.5), joints={"cupboard": 0.83})
     outcome = rig.run(GO_TO, go("table"))
@@ -138,7 +140,7 @@ class _HeadCamera:
     """The service ``camera`` over the robot's real cameras."""
 
     def __init__(self, rig: Rig) -> None:
-        self._eyes = _Eyes(rig.world, rig.robot)
+        self._eyes = Eyes(rig.world, rig.robot)
 
     def visible(self, agent: str) -> list[str]:
         assert agent == "robot_0"

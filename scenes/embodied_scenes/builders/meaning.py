@@ -11,7 +11,8 @@ from embodied_scenes.builders.bodies import body_name
 from embodied_scenes.info import ButtonInfo, EntityInfo, HandleInfo, RegionInfo, SolidInfo
 from embodied_scenes.spec import EntityModel, EntitySpec, PartSpec, RoomSpec, SceneSpec
 
-_SHAPES = {int(getattr(mujoco.mjtGeom, f"mjGEOM_{n.upper()}")): n for n in ("cylinder", "sphere", "capsule", "ellipsoid")}
+_ROUND = ("cylinder", "sphere", "capsule", "ellipsoid")
+_SHAPES = {int(getattr(mujoco.mjtGeom, f"mjGEOM_{n.upper()}")): n for n in _ROUND}
 
 
 def entity_infos(scene: SceneSpec, models: Mapping[str, EntityModel], model: mujoco.MjModel) -> dict[str, EntityInfo]:
