@@ -123,6 +123,9 @@ def _build_tree(bullet: Any, client: int, model: mujoco.MjModel, top: int, names
         names.link_body[(body, -1)] = top
         names.body_link[top] = (body, -1)
         _dynamics(bullet, client, model, top, body, -1, is_moving=is_free)
+    if is_free and not _is_actuated(model, top):
+        # What lies still sleeps until something touches it; else forty resting things cost more than the robot.
+        bullet.changeDynamics(body, -1, activationState=bullet.ACTIVATION_STATE_ENABLE_SLEEPING, physicsClientId=client)
     if is_free:
         names.free[joints[0]] = (body, top)
     for index, link in enumerate(links):
@@ -135,6 +138,18 @@ def _build_tree(bullet: Any, client: int, model: mujoco.MjModel, top: int, names
         if link.joint >= 0:
             names.joints[link.joint] = (body, index)
             _joint_dynamics(bullet, client, model, link.joint, body, index)
+
+
+def _is_actuated(model: mujoco.MjModel, top: int) -> bool:
+    """Whether an actuator acts on a site or joint of a tree, which then must not fall asleep."""
+    site_type = int(mujoco.mjtTrn.mjTRN_SITE)
+    for actuator in range(model.nu):
+        target = int(model.actuator_trnid[actuator, 0])
+        is_site = int(model.actuator_trntype[actuator]) == site_type
+        body = int(model.site_bodyid[target]) if is_site else int(model.jnt_bodyid[target])
+        if int(model.body_rootid[body]) == top:
+            return True
+    return False
 
 
 def _joints_of(model: mujoco.MjModel, body: int) -> list[int]:
