@@ -12,7 +12,7 @@ from embodied.errors import SkillError
 from embodied.graph.facts import Fact, Graph, Node, fact
 from embodied.skills.contract import Parameter, Skill, SkillCall, SkillContext, SkillRun, Unmet
 from embodied.skills.household.compartments import MIN_OPENING, compartments_of
-from embodied.skills.household.grasping import shape_of
+from embodied.skills.household.grasping import ToolPath, shape_of
 from embodied.skills.household.motion import (
     EMPTY_WIDTH_M,
     ManipulationRun,
@@ -256,7 +256,7 @@ class PlaceRun(ManipulationRun):
     def _search(self, spots: list[Spot], bases: Array, cost: Array) -> ReachPlan | None:
         hand, view = self._hand, self.ctx.view
         assert hand is not None
-        paths = [p for s in spots for p in place_paths(hand, s)]
+        paths = [p for s in spots for p in place_paths(hand, s) if self._is_near_enough(p, hand)]
         center = np.mean([s.point_world_m for s in spots], axis=0)
         boxes = scene_boxes(view, ignore=(self.thing,)).near(center, 1.7)
         held = held_points(view, self.thing, *self.tool_pose())
@@ -265,6 +265,19 @@ class PlaceRun(ManipulationRun):
         )
         width = min(0.11, hand.width_m + 0.036)
         return find_reach(bases, cost, paths, obstacles, self.posture, width_m=width)
+
+    def _is_near_enough(self, path: ToolPath, hand: InHand) -> bool:
+        """Whether a thing put down this way would really be next to the target: a long one may point away from it."""
+        pose = self.ctx.view.pose(self.target)
+        if self.relation != "nextto" or pose is None:
+            return True
+        info = self.ctx.view.info.entities[self.target]
+        rot = matrix_of_quat(pose.quat_wxyz)
+        center, half = pose.pos_world_m + rot @ info.box_center_m, np.abs(rot) @ info.half_size_m
+        corners = path.way_in_world_m[-1] + hand.corners_tool_m @ path.rot_world.T
+        low, high = corners.min(axis=0), corners.max(axis=0)
+        gap = np.maximum(np.maximum(low - center - half, center - half - high), 0.0)[:2]
+        return 0.01 < float(np.hypot(*gap)) < 0.12
 
     def _unreachable(self) -> SkillFailureError:
         return fail("unreachable", f"No stand and arm posture put {self.thing} {self.relation} {self.target}.")
@@ -279,7 +292,8 @@ class PlaceRun(ManipulationRun):
         yield from self.wait(0.2)
         yield from self.follow(plan.way_out[1:], speed_ratio=_LEAVE_SPEED)
         self.command[10:12] = 0.04, 30.0
-        yield from self.follow(plan.fold[1:])
+        # Where it came to rest, the thing is an obstacle now, which no plan made before could know.
+        yield from self.tuck()
 
     def _verify(self) -> None:
         """Look whether the thing rests where it should."""

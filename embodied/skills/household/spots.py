@@ -49,6 +49,7 @@ class InHand:
       tilt_rad: lean of the hand at which the thing stands upright.
       flip: closing direction at which it does.
       radius_m: largest horizontal distance of the upright thing from its middle.
+      slim_m: smaller one of its horizontal half extents.
       width_m: opening of the gripper.
     """
 
@@ -56,6 +57,7 @@ class InHand:
     tilt_rad: float
     flip: bool
     radius_m: float
+    slim_m: float
     height_m: float
     width_m: float
 
@@ -82,6 +84,7 @@ def in_hand(view: SceneView, thing: str, tool_pos: Array, tool_rot: Array, width
         tilt_rad=tilt,
         flip=flip,
         radius_m=float(np.hypot(*flat.T).max()),
+        slim_m=float(np.ptp(flat, axis=0).min() / 2),
         height_m=float(np.ptp(world[:, 2])),
         width_m=width_m,
     )
@@ -229,6 +232,7 @@ def _region_spots(
             distance = float(np.hypot(*np.maximum(np.abs(p - box[:2]) - box[2:], 0.0))) - hand.radius_m
             if name == info.name and relation == "nextto":
                 next_gap = distance
+                continue  # how near a long thing may come is judged with its heading, see PlaceRun
             movable = top - bottom < 0.6 and (box[2:] < 0.3).all()
             if top > floor + 0.005 and bottom < floor + hand.height_m and (movable or region.compartment is None):
                 if relation in ("on", "in", "nextto", "under") and name == info.name and not info.movable:
@@ -267,8 +271,8 @@ def _ring(
     # Distance from the middle of an axis-aligned box to its edge in each direction.
     edge = np.min(box[2:] / np.maximum(np.abs(ring), 1e-6), axis=1)
     points = [
-        box[:2] + (np.minimum(edge, np.hypot(*box[2:])) + hand.radius_m + gap)[:, None] * ring
-        for gap in (0.05, 0.07, 0.03)
+        box[:2] + (np.minimum(edge, np.hypot(*box[2:])) + radius + gap)[:, None] * ring
+        for radius, gap in ((hand.radius_m, 0.05), (hand.slim_m, 0.05), (hand.radius_m, 0.03))
     ]
     world = np.concatenate(points)
     return (world - region.center_world_m[:2]) @ region.rot_world[:2, :2]
