@@ -46,6 +46,8 @@ def scene() -> Graph:
             "(inspected(target_a) and inspected(target_b) and at(bot, pad) and not flying(bot))",
         ),
         ("Move the apples into the kitchen", "(inroom(apple_1, kitchen) and inroom(apple_2, kitchen))"),
+        ("Put apple_1 on the table. Close what you open.", "(ontop(apple_1, kitchen_table) and not open(fridge))"),
+        ("Take apple_1 to the table, and shut every door.", "(ontop(apple_1, kitchen_table) and not open(fridge))"),
         ("Go to station_2", "(once at(bot, station_2))"),
     ],
 )

@@ -29,6 +29,12 @@ _SPLIT = re.compile(r"\b(inside|into|in|onto|on top of|on|to|at|next to|beside|u
 _ALL = re.compile(r"\b(all|every|each|both)\b")
 
 
+# "Close what you open", "leave all doors closed", "shut every door": no door is named, all are meant.
+_CLOSE_UP = re.compile(
+    r"close what you open|doors?( and drawers?)? closed|(shut|close) (all|every|the) (doors?|drawers?|furniture)"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Mention:
     """Things named by one phrase, and where in the text it begins."""
@@ -59,6 +65,9 @@ def read_instruction(text: str, graph: Graph, agent: str) -> Goal | None:
             mentions = [Mention(last[0].names, 0), *mentions]
         parts.extend(_clause(verb, clause, mentions, graph, agent))
         last = mentions or last
+    if parts and _CLOSE_UP.search(text.lower()):
+        doors = sorted(n for n, node in graph.nodes.items() if "openable" in node.properties)
+        parts.extend(Not(Holds(fact("open", n))) for n in doors)
     return AllOf(tuple(dict.fromkeys(parts))) if parts else None
 
 
