@@ -112,6 +112,23 @@ class BulletActuators:
         for actuator, site, body, link in self._drives:
             self._push_site(data, actuator, site, body, link)
 
+        for joint, (body, mj_body) in self._map.free.items():
+            first = int(model.jnt_dofadr[joint])
+            applied = data.qfrc_applied[first : first + 6]
+            if applied.any():
+                self._push_body(body, mj_body, applied)
+
+    def _push_body(self, body: int, mj_body: int, applied: Array) -> None:
+        """Apply a free joint's generalised force: (3,) at its origin in the world, (3,) torque in the body frame."""
+        com, quat_xyzw, _, _ = self._motion(body, -1)
+        rot_inertial = np.array(self._bullet.getMatrixFromQuaternion(quat_xyzw)).reshape(3, 3)
+        rot_body = rot_inertial @ _matrix(self._model.body_iquat[mj_body]).T
+        origin = com - rot_body @ self._model.body_ipos[mj_body]
+        frame, client = self._bullet.WORLD_FRAME, self._client
+        self._bullet.applyExternalForce(body, -1, applied[:3].tolist(), origin.tolist(), frame, physicsClientId=client)
+        torque = (rot_body @ applied[3:]).tolist()
+        self._bullet.applyExternalTorque(body, -1, torque, frame, physicsClientId=client)
+
     def after_step(self, data: mujoco.MjData) -> None:
         """Advance the activations by one step and note what the motors did."""
         model = self._model

@@ -63,3 +63,13 @@ def test_contacts_name_the_geoms_that_touch(pair):
         }
         if world.backend == "pybullet":
             assert frozenset({"box", "table"}) in names
+
+
+def test_applied_forces_push_alike(pair):
+    for world in pair:
+        world.reset(0, Start(poses={"box": (2.0, 1.5, 2.0, 0.9, 0.1, 0.3, 0.2)}))
+        first = int(world.scene.model.joint("box/free").dofadr[0])
+        world.qfrc_applied[0, first : first + 6] = [0.4, -0.2, 1.5, 1e-4, -2e-4, 1e-4]
+        world.step(100)
+    np.testing.assert_allclose(pair[0].qpos, pair[1].qpos, atol=2e-3)
+    np.testing.assert_allclose(pair[0].qvel, pair[1].qvel, atol=2e-2)
