@@ -13,6 +13,7 @@ import numpy as np
 
 from embodied_scenes.builders.bodies import add_camera, add_entity, add_places, add_room, add_wall, yaw_quat
 from embodied_scenes.builders.meaning import entity_infos
+from embodied_scenes.builders.overlap import check_overlaps
 from embodied_scenes.builders.presets import apply_preset
 from embodied_scenes.info import PlaceInfo, RobotInfo, RoomInfo, SceneInfo
 from embodied_scenes.resolve import SceneBuildError, resolve_model
@@ -64,7 +65,8 @@ def compile_scene(scene: SceneSpec, robots: Sequence[RobotMount] = ()) -> Compil
       robots: robots to attach, in order.
 
     Raises:
-      SceneBuildError: names that clash, unknown templates, unknown parts, or geometry the engine refuses.
+      SceneBuildError: names that clash, unknown templates, unknown parts, solids that stand inside each other, or
+        geometry the engine refuses.
     """
     key = _digest(scene, robots)
     if key in _cache:
@@ -110,10 +112,12 @@ def _compile(scene: SceneSpec, robots: Sequence[RobotMount], digest: str) -> Com
         model = spec.compile()
     except ValueError as error:
         raise SceneBuildError(f"Scene {scene.id!r} does not compile: {error}") from error
+    entities = entity_infos(scene, models, model)
+    check_overlaps(scene.id, model, entities)
     info = SceneInfo(
         id=scene.id,
         preset=scene.preset,
-        entities=entity_infos(scene, models, model),
+        entities=entities,
         rooms=tuple(RoomInfo(name=r.name, category=r.category, rect_m=r.rect_m) for r in scene.rooms),
         places={
             p.name: PlaceInfo(
