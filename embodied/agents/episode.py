@@ -17,7 +17,7 @@ from embodied.agents.recorder import Recorder
 from embodied.agents.runtime import AgentRuntime
 from embodied.agents.services import make_services
 from embodied.catalog import ROBOTS, SKILLS, TASKS, WORLDS
-from embodied.errors import TaskError, WorldError
+from embodied.errors import TaskError, WorldError, nearest_hint
 from embodied.graph.facts import Graph
 from embodied.planners.contract import Planner
 from embodied.robots.base import RobotSpec, SimRobot, make_robot, robot_start
@@ -25,6 +25,7 @@ from embodied.seeding import stream_rng, stream_seed
 from embodied.skills.contract import Skill
 from embodied.tasks.contract import AgentSpec, Task
 from embodied.tasks.evaluator import evaluate
+from embodied.tasks.goal import goal_facts
 from embodied.worlds.contract import PhysicsWorld, Start, World
 from embodied_scenes.builders import CompiledScene, RobotMount, SceneBuildError, compile_scene
 
@@ -88,6 +89,7 @@ class Episode:
         self.scene = compile_task(task, self.specs)
         self.world: World = WORLDS.get(world_name)(self.scene)
         self.world.reset(stream_seed(seed, "physics"), task_start(task, self.specs))
+        check_names(task, self.world.graph())
         self.bus = MessageBus(tuple(self.specs))
         self.robots: dict[str, SimRobot] = {}
         if world_name != "symbolic":
@@ -198,6 +200,22 @@ def task_start(task: Task, specs: Mapping[str, RobotSpec]) -> Start:
         z_m = z_m + specs[agent.name].height_m
         poses[agent.name] = (x_m, y_m, z_m, float(np.cos(half)), 0.0, 0.0, float(np.sin(half)))
     return Start(poses=poses, joints=task.start.joints, joint_pos=joints, states=task.start.states)
+
+
+def check_names(task: Task, graph: Graph) -> None:
+    """Refuse a goal or constraint that speaks of what the scene does not hold: it could never be reached.
+
+    Raises:
+      TaskError: names the fact, the unknown name and the nearest known ones.
+    """
+    for goal in (task.goal, *task.constraints):
+        for f in sorted(goal_facts(goal)):
+            unknown = [a for a in f.args if a not in graph.nodes]
+            if unknown:
+                raise TaskError(
+                    f"Task {task.id} (seed {task.seed}): the goal {f} can never hold, scene {task.scene.id!r} has no "
+                    f"{unknown[0]!r}. {nearest_hint(unknown[0], graph.nodes)}"
+                )
 
 
 def prior_belief(truth: Graph, prior: str) -> Graph:

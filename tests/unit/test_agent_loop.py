@@ -10,13 +10,15 @@ import pytest
 from embodied.agents.episode import Episode, EpisodeRequest, run_episode
 from embodied.agents.messages import MessageBus
 from embodied.agents.recorder import Recorder
-from embodied.catalog import TASKS
-from embodied.errors import PlannerError, PrivilegedReadError
+from embodied.catalog import PLANNERS, TASKS
+from embodied.errors import PlannerError, PrivilegedReadError, TaskError
+from embodied.graph.facts import fact
 from embodied.planners.contract import Plan
 from embodied.record.contract import Event, FactChange
 from embodied.skills.contract import SkillCall
 from embodied.tasks.contract import Budgets
 from embodied.tasks.evaluator import evaluate
+from embodied.tasks.goal import Holds
 
 TASK = "drones/inspect"
 
@@ -118,6 +120,25 @@ def test_infeasible_tasks_are_solved_by_abstaining_only():
     assert evaluate(task, [change], [abstained, end]).success
     assert not evaluate(task, [change], [end]).success
     assert not evaluate(replace(task, feasible=True), [change], [abstained, end]).success
+
+
+def test_a_goal_that_names_nothing_of_the_scene_is_refused():
+    task = replace(TASKS.get(TASK).make(0), goal=Holds(fact("at", "drone_0", "pad_homme")))
+    with pytest.raises(TaskError, match=r"at\(drone_0, pad_homme\) can never hold.*Did you mean 'pad_home'"):
+        Episode(task, {a.name: Fixed(Plan(calls=())) for a in task.agents}, "symbolic", 0, _recorder(task))
+
+
+@pytest.mark.parametrize("world", ["symbolic", "mujoco"])
+def test_a_goal_out_of_reach_is_abstained_from(world):
+    task = replace(TASKS.get(TASK).make(0), goal=Holds(fact("ontop", "tower", "pad_home")))
+    recorder = _recorder(task)
+    planner = PLANNERS.get("oracle")()
+    episode = Episode(task, {a.name: planner for a in task.agents}, world, 0, recorder)
+    episode.run()
+    assert episode.agents[0].finished == "abstain"
+    score = evaluate(task, recorder.changes, recorder.events)
+    assert not score.success
+    assert "ontop(tower, pad_home)" in score.reason
 
 
 def test_messages_reach_the_others_once():
