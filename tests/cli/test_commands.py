@@ -282,7 +282,10 @@ def test_interrupted_run_says_how_to_continue(tmp_path):
     import signal
     import time
 
-    command = [sys.executable, "-c", "from embodied.cli.main import main; main()", "bench", "run", "drones"]
+    # A job started in the background inherits an ignored SIGINT; at a terminal it interrupts.
+    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    program += "from embodied.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "bench", "run", "drones"]
     process = subprocess.Popen(
         [*command, "--episodes", "6", "--out", str(tmp_path / "run")],
         stderr=subprocess.PIPE,
