@@ -81,7 +81,40 @@ class TakeOff(Skill):
         return _TakeOffRun(ctx, float(call.arg("height_m", HEIGHT_USUAL_M)))
 
 
-class _TakeOffRun:
+class _HoverRun:
+    """Flies to where a subclass begins to fly, and ends when the drone hovers there; or refuses at once."""
+
+    skill: str
+    _refusal: Outcome | None
+    _goal: Array
+    _follower: Follower
+
+    def tick(self, ctx: SkillContext) -> Outcome | None:
+        """Follow the way, then wait until the drone hovers."""
+        if self._refusal is not None:
+            ctx.robot.stop()
+            return self._refusal
+        state, left_s, problem = self._follower.tick(ctx)
+        if problem is not None:
+            return problem
+        if left_s <= 0 and settled(state, self._goal, None):
+            self._arrived(ctx)
+            return SUCCESS
+        if left_s < -_SETTLE_S:
+            return _not_settled(self.skill, state, self._goal)
+        return None
+
+    def cancel(self, ctx: SkillContext) -> None:
+        """Hold the position."""
+        hold_after_cancel(ctx)
+
+    def _arrived(self, ctx: SkillContext) -> None:
+        """Note where the drone is now."""
+
+
+class _TakeOffRun(_HoverRun):
+    skill = "take_off"
+
     def __init__(self, ctx: SkillContext, height_m: float) -> None:
         self._refusal: Outcome | None = None
         state = ctx.robot.read()
@@ -102,24 +135,6 @@ class _TakeOffRun:
             ctx, Reference(MinimumJerk(state.base_pos_world_m.tolist(), self._goal.tolist(), 1.0, 1.5), self._yaw, None)
         )
         ctx.set_state(ctx.agent, "flying", True)
-
-    def tick(self, ctx: SkillContext) -> Outcome | None:
-        """Climb, then wait until the drone hovers."""
-        if self._refusal is not None:
-            ctx.robot.stop()
-            return self._refusal
-        state, left_s, problem = self._follower.tick(ctx)
-        if problem is not None:
-            return problem
-        if left_s <= 0 and settled(state, self._goal, None):
-            return SUCCESS
-        if left_s < -_SETTLE_S:
-            return _not_settled("take_off", state, self._goal)
-        return None
-
-    def cancel(self, ctx: SkillContext) -> None:
-        """Hold the position."""
-        hold_after_cancel(ctx)
 
 
 class FlyTo(Skill):
@@ -155,7 +170,9 @@ class FlyTo(Skill):
         return _FlyToRun(ctx, str(call.arg("target")))
 
 
-class _FlyToRun:
+class _FlyToRun(_HoverRun):
+    skill = "fly_to"
+
     def __init__(self, ctx: SkillContext, target: str) -> None:
         self._target = target
         self._refusal: Outcome | None = None
@@ -175,24 +192,8 @@ class _FlyToRun:
         self._follower.begin(ctx, Reference(path, yaw_of(state), self._yaw))
         ctx.set_state(ctx.agent, "at", "")
 
-    def tick(self, ctx: SkillContext) -> Outcome | None:
-        """Follow the way, then wait until the drone hovers."""
-        if self._refusal is not None:
-            ctx.robot.stop()
-            return self._refusal
-        state, left_s, problem = self._follower.tick(ctx)
-        if problem is not None:
-            return problem
-        if left_s <= 0 and settled(state, self._goal, None):
-            ctx.set_state(ctx.agent, "at", self._target)
-            return SUCCESS
-        if left_s < -_SETTLE_S:
-            return _not_settled("fly_to", state, self._goal)
-        return None
-
-    def cancel(self, ctx: SkillContext) -> None:
-        """Hold the position."""
-        hold_after_cancel(ctx)
+    def _arrived(self, ctx: SkillContext) -> None:
+        ctx.set_state(ctx.agent, "at", self._target)
 
 
 class Land(Skill):

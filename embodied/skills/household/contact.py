@@ -25,10 +25,10 @@ from embodied.robots.mobile_manipulator.kinematics import (
 )
 from embodied.skills.contract import SceneView
 from embodied.skills.household.doors import ContactPath, join_boxes
-from embodied.skills.household.navigation import floor_bounds
 from embodied.skills.household.obstacles import Boxes, hits
 from embodied.skills.household.reach import CARRY, join
-from embodied_controllers.base.grid_path import OccupancyGrid, box_clearance
+from embodied.skills.household.stand import STAND_RADIUS_M, travel_s
+from embodied_controllers.base.grid_path import box_clearance
 from embodied_controllers.rotation import rot_z
 
 Array = NDArray[np.float64]
@@ -39,9 +39,7 @@ _TORSO_M = np.linspace(0.0, TORSO_MAX_M, 7)
 _SWIVEL_RAD = np.deg2rad([0.0, 20.0, -20.0, 40.0, -40.0, 60.0, -60.0, 80.0, -80.0, 100.0, -100.0])
 _KEYS = 5
 _MAX_JUMP_RAD = 0.45
-_STAND_RADIUS_M = 0.285
 _DOOR_MARGIN_M = 0.26  # between the middle of the base and the moving door
-_SPEED_MPS = 0.45
 MARGIN_M, COMFORT_M = 0.004, 0.014
 
 
@@ -83,21 +81,14 @@ def base_poses(view: SceneView, paths: Sequence[ContactPath], here: Array) -> tu
     ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     xy = np.concatenate([here[None, :2], (middle + distance[:, None, None] * ring).reshape(-1, 2)])
     boxes = view.footprints()
-    free = box_clearance(xy, boxes) >= _STAND_RADIUS_M
+    free = box_clearance(xy, boxes) >= STAND_RADIUS_M
     free[0] = np.hypot(*(here[:2] - middle)) < 1.3
     xy, is_here = xy[free], np.arange(len(xy))[free] == 0
     if len(xy) == 0:
         return np.zeros((0, 3)), np.zeros(0)
-    grid = OccupancyGrid(boxes, radius_m=0.28, bounds_m=floor_bounds(view, here, middle), cell_m=0.06)
-    start = grid.nearest_free(here[:2], 0.6)
-    if start is None:
+    cost = travel_s(view, boxes, here[:2], xy, middle) + 1.5
+    if not np.isfinite(cost).any():
         return np.zeros((0, 3)), np.zeros(0)
-    field, _ = grid.field(start)
-    cost = np.full(len(xy), np.inf)
-    for i, p in enumerate(xy):
-        cell = grid.nearest_free(p, 0.09)
-        if cell is not None:
-            cost[i] = field[cell] * grid.cell_m / _SPEED_MPS + 1.5
     cost[is_here] = 0.0
     clear = box_clearance(xy, boxes)
     cost += 20.0 * np.clip(0.34 - clear, 0.0, None)

@@ -46,7 +46,7 @@ def stand_poses(
     boxes = view.footprints(ignore=ignore)
     free = box_clearance(xy, boxes) >= STAND_RADIUS_M
     xy = xy[free]
-    cost = _travel_s(view, boxes, here_xyyaw[:2], xy, target)
+    cost = travel_s(view, boxes, here_xyyaw[:2], xy, target)
     keep = np.isfinite(cost)
     xy, cost = xy[keep], cost[keep]
     clear = box_clearance(xy, boxes) if len(xy) else np.zeros(0)
@@ -62,8 +62,16 @@ def stand_poses(
     return poses, cost
 
 
-def _travel_s(view: SceneView, boxes: Array, here: Array, xy: Array, target: Array) -> Array:
-    """Return (n,) the time to drive to each of (n, 2) points; inf where there is no way."""
+def travel_s(view: SceneView, boxes: Array, here: Array, xy: Array, target: Array) -> Array:
+    """Return (n,) the time [s] to drive to each of (n, 2) points; inf where there is no way.
+
+    Args:
+      view: for the bounds of the floor.
+      boxes: (n, 5) obstacles on the floor, see :meth:`SceneView.footprints`.
+      here: (2,) where the base is, world [m].
+      xy: (n, 2) points, world [m].
+      target: (2,) what the points are for; the grid reaches that far.
+    """
     if len(xy) == 0:
         return np.zeros(0)
     grid = OccupancyGrid(boxes, radius_m=0.28, bounds_m=floor_bounds(view, here, target), cell_m=0.06)
