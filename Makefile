@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-EXTRAS := sim,fast,report,bullet,openai,vision,menagerie,dev
+EXTRAS := sim,fast,report,bullet,openai,vision,menagerie,edge,train,export,dev
 STAMP := $(VENV)/.installed
 
 # A bare Debian image splits venv from python3; root mends that here, anyone else is told how.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class EmbodiedError(Exception):
@@ -73,7 +74,7 @@ def nearest_hint(name: str, known: Iterable[str]) -> str:
     return f"Known: {shown}." if names else "None is registered."
 
 
-def require(module: str, extra: str) -> object:
+def require(module: str, extra: str) -> Any:  # noqa: ANN401 -- a module
     """Import an optional module, or say how to install it.
 
     Args:

@@ -1,0 +1,1 @@
+"""Policy packages: one file with a graph, its contract, parity vectors and a signature."""

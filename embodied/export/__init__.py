@@ -1,0 +1,1 @@
+"""From a checkpoint to a policy package: ONNX, quantization, parity, plain C."""
