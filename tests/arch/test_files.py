@@ -128,3 +128,17 @@ def test_links_between_documents_lead_somewhere():
             if "://" not in target and not (page.parent / target).exists():
                 broken.append(f"{name(page)} -> {target}")
     assert not broken
+
+
+DEVICE_SIDE = [p for p in sources() if {"embodied_deploy", "embodied_controllers"} & set(p.parts)]
+
+
+@pytest.mark.parametrize("path", DEVICE_SIDE, ids=name)
+def test_the_device_side_is_written_for_python_3_10(path):
+    source = path.read_text()
+    ast.parse(source, feature_version=(3, 10))
+    assert not re.search(r"\b(StrEnum|tomllib|ExceptionGroup|TaskGroup|assert_never|LiteralString)\b", source), (
+        f"{name(path)} uses what Python 3.10 lacks"
+    )
+    assert "from typing import Self" not in source
+    assert not re.search(r"from datetime import .*\bUTC\b", source)
