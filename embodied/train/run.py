@@ -53,6 +53,51 @@ class TrainRun:
         with (self.folder / "curves.jsonl").open("a") as stream:
             stream.write(line + "\n")
 
+    def begin(self) -> None:
+        """Write ``run.json``: what this run is, and with which versions and source it was started.
+
+        Raises:
+          TrainError: the folder holds a run of another recipe, recipe version or seed.
+        """
+        from embodied.train.commit import training_commit
+
+        identity = {"recipe": self.recipe, "recipe_version": self.recipe_version, "seed": self.seed}
+        target = self.folder / "run.json"
+        if target.exists():
+            try:
+                found = json.loads(target.read_text())
+            except ValueError as error:
+                raise TrainError(
+                    f"{target} is no JSON ({error}). Choose another folder, or delete this one."
+                ) from error
+            for key, wanted in identity.items():
+                if found.get(key) != wanted:
+                    raise TrainError(
+                        f"{self.folder} holds a run with {key} {found.get(key)!r}, this one has {wanted!r}. "
+                        "Choose another folder, or delete the old run."
+                    )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        record = {**identity, "steps": self.steps, "commit": training_commit(), "versions": versions()}
+        torn = target.with_suffix(".torn")
+        torn.write_text(json.dumps(record, indent=1) + "\n")
+        os.replace(torn, target)
+
+    def rewind(self, step: int) -> None:
+        """Drop the curves after ``step``: those steps are run again. A last line that was cut off goes too."""
+        target = self.folder / "curves.jsonl"
+        if not target.exists():
+            return
+        kept: list[str] = []
+        for line in target.read_text().splitlines():
+            try:
+                if json.loads(line)["step"] <= step:
+                    kept.append(line + "\n")
+            except (ValueError, KeyError, TypeError):
+                continue
+        torn = target.with_suffix(".torn")
+        torn.write_text("".join(kept))
+        os.replace(torn, target)
+
     def save(self, step: int, state: Mapping[str, Any]) -> None:
         """Write the checkpoint in one move, so that an interruption leaves the old one whole.
 
