@@ -44,5 +44,13 @@ class ObservationError(DeployError):
     """An observation does not fit the contract: wrong shape, NaN, or a channel nobody filled."""
 
 
+class PolicyOutputError(ObservationError):
+    """A policy answered with NaN or infinity. Handled like an observation that does not fit: nothing of it is used."""
+
+
+class MissingExtraError(DeployError, ImportError):
+    """An optional library is needed and not installed; the message says how to install it."""
+
+
 class LinkError(DeployError):
     """A peer is silent, gone, or speaks another protocol."""
