@@ -1,0 +1,151 @@
+"""Which nodes belong to which layer, and the proof that normaliser and limiter came through untouched."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from embodied.errors import nearest_hint
+from embodied.export.errors import ExportError
+from embodied.export.onnx import SCOPES
+
+if TYPE_CHECKING:
+    import onnx
+
+PROTECTED = ("normalizer", "limiter")
+"""Names of submodules that are never quantized or folded. Quantizing the multiplication of a normaliser over inputs of
+mixed scales makes a policy useless: one scale of 8 bits cannot hold 0.03 and 30 at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectedNode:
+    """A node that must be in the final graph as it was exported.
+
+    Attributes:
+      name: node name.
+      op_type: operator.
+      outputs: names of its outputs.
+      constants: position of the input to the exact float bytes of its constant.
+    """
+
+    name: str
+    op_type: str
+    outputs: tuple[str, ...]
+    constants: tuple[tuple[int, bytes], ...]
+
+
+def node_scopes(model: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
+    """Return node name to the module paths around it, outermost first.
+
+    Nodes that the exporter's own rewriting made carry no path; such a node belongs to a layer when everything that it
+    reads and everything that reads it belongs there.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for node in model.graph.node:
+        text = next((e.value for e in node.metadata_props if e.key == SCOPES), "[]")
+        found[node.name] = tuple(str(s) for s in ast.literal_eval(text)[:-1] if s)  # the last one names the operation
+    producer = {output: node for node in model.graph.node for output in node.output}
+    for node in model.graph.node:
+        if found[node.name]:
+            continue
+        around = [found[producer[i].name] for i in node.input if i in producer]
+        around += [found[n.name] for n in model.graph.node if set(n.input) & set(node.output)]
+        if around and all(a == around[0] for a in around):
+            found[node.name] = around[0]
+    return found
+
+
+def nodes_below(model: onnx.ModelProto, layers: Iterable[str]) -> list[str]:
+    """Return the nodes of layers, given as module paths or names of nodes.
+
+    Raises:
+      ExportError: a layer that the graph does not have (reason ``exclude``).
+    """
+    scopes, chosen = node_scopes(model), []
+    paths = {p for scope in scopes.values() for p in scope}
+    for layer in layers:
+        below = [n for n, scope in scopes.items() if n == layer or layer in scope]
+        if not below:
+            raise ExportError("exclude", f"no layer or node {layer!r}. {nearest_hint(layer, {*paths, *scopes})}")
+        chosen += below
+    return list(dict.fromkeys(chosen))
+
+
+def protected_nodes(model: onnx.ModelProto) -> list[ProtectedNode]:
+    """Return the nodes of every submodule named as in :data:`PROTECTED`, with their constants."""
+    scopes, constants = node_scopes(model), float_constants(model)
+    return [
+        ProtectedNode(
+            name=node.name,
+            op_type=node.op_type,
+            outputs=tuple(node.output),
+            constants=tuple((i, constants[name]) for i, name in enumerate(node.input) if name in constants),
+        )
+        for node in model.graph.node
+        if any(part in PROTECTED for path in scopes[node.name] for part in path.split("."))
+    ]
+
+
+def float_constants(model: onnx.ModelProto) -> dict[str, bytes]:
+    """Return the name of each float32 constant to its bytes."""
+    from onnx import TensorProto, numpy_helper
+
+    tensors = {t.name: t for t in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
+            tensors[node.output[0]] = node.attribute[0].t
+    return {
+        name: np.ascontiguousarray(numpy_helper.to_array(t)).tobytes()
+        for name, t in tensors.items()
+        if t.data_type == TensorProto.FLOAT
+    }
+
+
+def check_protected(model: onnx.ModelProto, wanted: Sequence[ProtectedNode]) -> None:
+    """Refuse a graph in which a protected node is gone, has other constants, or reads what was quantized.
+
+    Args:
+      model: the final graph.
+      wanted: from the fp32 export, by :func:`protected_nodes`.
+
+    Raises:
+      ExportError: with the node and what happened to it (reason ``normalizer``).
+    """
+    by_name = {node.name: node for node in model.graph.node}
+    constants = float_constants(model)
+    producer = {output: node for node in model.graph.node for output in node.output}
+    computed = {w.name for w in wanted}
+    for want in wanted:
+        node = by_name.get(want.name)
+        if node is None or node.op_type != want.op_type:
+            became = "gone (folded into its neighbour)" if node is None else f"a {node.op_type} now"
+            raise _refusal(f"node {want.name} ({want.op_type}) is {became}")
+        for position, value in want.constants:
+            if constants.get(node.input[position]) != value:
+                raise _refusal(f"constant {node.input[position]} of node {want.name} is not what was exported")
+        for name in node.input:
+            maker = producer.get(name)
+            if maker is None or maker.name in computed:
+                continue
+            if maker.op_type == "DequantizeLinear" and _is_raw(maker, producer, model):
+                raise _refusal(f"input {name} of node {want.name} was quantized before it")
+
+
+def _is_raw(dequantize: onnx.NodeProto, producer: dict[str, onnx.NodeProto], model: onnx.ModelProto) -> bool:
+    """Tell whether a dequantized value is an input of the graph or a constant, and not a result of layers."""
+    quantize = producer.get(dequantize.input[0])
+    if quantize is None:
+        return True  # a stored constant
+    return quantize.input[0] in {i.name for i in model.graph.input}
+
+
+def _refusal(what: str) -> ExportError:
+    return ExportError(
+        "normalizer",
+        f"{what}. Normaliser and limiter must stay in fp32: keep raw inputs away from quantized layers, or exclude "
+        "the layers that share them with --exclude.",
+    )
