@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os.path
 import re
 from collections.abc import Sequence
 from typing import Protocol
@@ -94,7 +93,8 @@ def check_graph(contract: PolicyContract, graph: GraphInfo) -> None:
                 "format", f"{contract.name}: the graph carries no stamp {key!r}. Export the package again."
             )
         if found != expected:
-            where = len(os.path.commonprefix([found, expected]))
+            shorter = min(len(found), len(expected))
+            where = next((i for i in range(shorter) if found[i] != expected[i]), shorter)
             begin = max(0, where - 40)
             raise PackageError(
                 key[len(PREFIX) :],

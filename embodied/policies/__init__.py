@@ -1,0 +1,1 @@
+"""The trained policies that ship with the project, as signed packages."""

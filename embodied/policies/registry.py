@@ -1,0 +1,26 @@
+"""The registry of shipped policies. Add yours at the end; reading it imports nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from embodied.registry import Registry
+
+if TYPE_CHECKING:
+    from embodied.policies.shipped import ShippedPolicy
+
+POLICIES: Registry[ShippedPolicy] = Registry("policies")
+
+
+def shipped(name: str, precision: str = "fp32") -> Path:
+    """Return the package file of a shipped policy.
+
+    Args:
+      name: its registered name, such as ``quad-waypoint@1``, or without ``@version`` for the newest.
+      precision: one of its precisions.
+
+    Raises:
+      UnknownNameError: no such policy or precision; the message holds the nearest ones.
+    """
+    return POLICIES.get(name).path(precision)
