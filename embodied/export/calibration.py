@@ -139,7 +139,7 @@ def _check_input(values: NDArray[Any], spec: TensorSpec, contract: PolicyContrac
         bad = int(np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0])
         raise ExportError("calibration", f"{spec.name} is not finite in sample {bad}.")
     words = contract.vocabulary.get(spec.name)
-    if spec.role == "tokens" and words and not (0 <= values.min() and values.max() < len(words)):
+    if spec.role == "tokens" and words and (values.min() < 0 or values.max() >= len(words)):
         span = f"{values.min()}..{values.max()}"
         raise ExportError("calibration", f"{spec.name} holds tokens {span}, the vocabulary has {len(words)}.")
     for i, entry in enumerate(spec.entries):

@@ -68,8 +68,8 @@ def check_gate(errors: Sequence[OutputError], limits: GateLimits, precision: str
     if found:
         raise ExportError(
             "gate",
-            f"{precision} is too far from fp32 on {errors[0].samples} held-out samples: {'; '.join(found)}. Exclude the "
-            "layers that matter (--exclude), choose another precision, or keep it all the same with --force.",
+            f"{precision} is too far from fp32 on {errors[0].samples} held-out samples: {'; '.join(found)}. Exclude "
+            "the layers that matter (--exclude), choose another precision, or keep it all the same with --force.",
         )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from embodied.errors import require
 from embodied.export.errors import ExportError
+from embodied.export.scopes import SCOPES, check_normalizers_exist
 from embodied.export.session import run_graph
 from embodied.train.contract import ExportablePolicy, Feed
 from embodied_deploy.package.contract import OPSETS, PolicyContract, TensorSpec
@@ -31,9 +32,6 @@ PARITY_RATIO = 1e-4
 _ELEM = {"float32": 1, "uint8": 2, "int64": 7}
 """Element types of ONNX (``onnx.TensorProto.DataType``) by the contract's names."""
 
-SCOPES = "pkg.torch.onnx.name_scopes"
-"""Metadata key under which the exporter writes the module path of a node."""
-
 
 def to_onnx(policy: ExportablePolicy, feed: Feed) -> onnx.ModelProto:
     """Export a policy to one ONNX graph and check it against the policy's contract and against torch.
@@ -43,7 +41,8 @@ def to_onnx(policy: ExportablePolicy, feed: Feed) -> onnx.ModelProto:
       feed: real inputs, input name to (batch, …) with at least :data:`EXAMPLE_BATCH` samples.
 
     Raises:
-      ExportError: recurrent layer, disagreement of graph and contract, or another result than torch.
+      ExportError: ``recurrent`` layer, disagreement of graph and ``contract``, ``normalizer`` folded away, or another
+        result than torch (``parity``).
     """
     contract = policy.contract
     torch = require("torch", "export")
@@ -69,6 +68,7 @@ def to_onnx(policy: ExportablePolicy, feed: Feed) -> onnx.ModelProto:
     model: onnx.ModelProto = program.model_proto
     _strip(model)
     check_signature(model, contract)
+    check_normalizers_exist(model, _modules(policy))
     check_parity(policy, model, feed)
     return model
 
@@ -147,6 +147,11 @@ def _difference(name: str, batch: int, got: np.ndarray[Any, Any], tensor: torch.
     if not error <= limit:  # also when it is NaN
         raise ExportError("parity", f"{name} differs from torch by {error:.3g} at batch {batch}, allowed {limit:.3g}.")
     return error
+
+
+def _modules(policy: Any) -> list[tuple[str, bool]]:  # noqa: ANN401 -- a torch module
+    """Return the path of each submodule and whether it holds numbers."""
+    return [(path, bool(m.state_dict())) for path, m in policy.named_modules() if path]
 
 
 def _refuse_recurrent(policy: Any) -> None:  # noqa: ANN401 -- a torch module

@@ -11,14 +11,22 @@ import numpy as np
 
 from embodied.errors import nearest_hint
 from embodied.export.errors import ExportError
-from embodied.export.onnx import SCOPES
 
 if TYPE_CHECKING:
     import onnx
 
+SCOPES = "pkg.torch.onnx.name_scopes"
+"""Metadata key under which the exporter writes the module path of a node."""
+
 PROTECTED = ("normalizer", "limiter")
 """Names of submodules that are never quantized or folded. Quantizing the multiplication of a normaliser over inputs of
 mixed scales makes a policy useless: one scale of 8 bits cannot hold 0.03 and 30 at once."""
+
+LAYERS = frozenset(
+    {"Gemm", "MatMul", "Conv", "ConvTranspose", "Gather", "GRU", "LSTM", "RNN", "Einsum", "Attention"}
+    | {"MatMulInteger", "ConvInteger", "MatMulNBits"}
+)
+"""Operators whose result is a feature and no longer a raw input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +124,7 @@ def check_protected(model: onnx.ModelProto, wanted: Sequence[ProtectedNode]) -> 
       ExportError: with the node and what happened to it (reason ``normalizer``).
     """
     by_name = {node.name: node for node in model.graph.node}
-    constants = float_constants(model)
-    producer = {output: node for node in model.graph.node for output in node.output}
-    computed = {w.name for w in wanted}
+    constants, flow = float_constants(model), Flow(model)
     for want in wanted:
         node = by_name.get(want.name)
         if node is None or node.op_type != want.op_type:
@@ -127,20 +133,88 @@ def check_protected(model: onnx.ModelProto, wanted: Sequence[ProtectedNode]) -> 
         for position, value in want.constants:
             if constants.get(node.input[position]) != value:
                 raise _refusal(f"constant {node.input[position]} of node {want.name} is not what was exported")
-        for name in node.input:
-            maker = producer.get(name)
-            if maker is None or maker.name in computed:
-                continue
-            if maker.op_type == "DequantizeLinear" and _is_raw(maker, producer, model):
-                raise _refusal(f"input {name} of node {want.name} was quantized before it")
+        for above in flow.raw_ancestors([want.name]):
+            if is_lossy(by_name[above]):
+                raise _refusal(f"the inputs of node {want.name} went through {by_name[above].op_type} {above}")
 
 
-def _is_raw(dequantize: onnx.NodeProto, producer: dict[str, onnx.NodeProto], model: onnx.ModelProto) -> bool:
-    """Tell whether a dequantized value is an input of the graph or a constant, and not a result of layers."""
-    quantize = producer.get(dequantize.input[0])
-    if quantize is None:
-        return True  # a stored constant
-    return quantize.input[0] in {i.name for i in model.graph.input}
+def check_normalizers_exist(model: onnx.ModelProto, modules: Iterable[tuple[str, bool]]) -> None:
+    """Refuse an export that has folded a whole normaliser or limiter away.
+
+    Args:
+      model: fresh fp32 export.
+      modules: path of every submodule, and whether it holds numbers of its own.
+
+    Raises:
+      ExportError: reason ``normalizer``.
+    """
+    scopes = {path for scope in node_scopes(model).values() for path in scope}
+    for path, has_numbers in modules:
+        if path.split(".")[-1] in PROTECTED and has_numbers and path not in scopes:
+            raise _refusal(f"no node of {path} is in the graph")
+
+
+def is_lossy(node: onnx.NodeProto) -> bool:
+    """Tell whether a node rounds its input to fewer bits."""
+    if node.op_type in ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"):
+        return True
+    from onnx import TensorProto
+
+    halves = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+    return node.op_type == "Cast" and any(a.name == "to" and a.i in halves for a in node.attribute)
+
+
+class Flow:
+    """Which values of a graph are still raw: inputs, moved and scaled, before any layer with weights."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._nodes = {node.name: node for node in model.graph.node}
+        self._producer = {output: node for node in model.graph.node for output in node.output}
+        self._raw: dict[str, bool] = {}
+
+    def raw_ancestors(self, names: Iterable[str]) -> list[str]:
+        """Return the nodes that bring raw values to the named nodes, nearest first."""
+        found: dict[str, None] = {}
+        waiting = list(names)
+        while waiting:
+            for name in self._nodes[waiting.pop()].input:
+                node = self._producer.get(name)
+                if node is not None and self.is_raw(name) and node.name not in found:
+                    found[node.name] = None
+                    waiting.append(node.name)
+        return list(found)
+
+    def source_of_pair(self, name: str) -> str | None:
+        """Return what a pair of QuantizeLinear and DequantizeLinear that makes ``name`` reads, None for others."""
+        back = self._producer.get(name)
+        if back is None or back.op_type != "DequantizeLinear":
+            return None
+        forth = self._producer.get(back.input[0])
+        return forth.input[0] if forth is not None and forth.op_type == "QuantizeLinear" else None
+
+    def is_raw(self, name: str) -> bool:
+        """Tell whether a value is raw."""
+        node = self._producer.get(name)
+        if node is None:
+            return True
+        if name not in self._raw:
+            self._raw[name] = node.op_type not in LAYERS and all(self.is_raw(i) for i in node.input)
+        return self._raw[name]
+
+
+def spare_raw_inputs(model: onnx.ModelProto, names: Iterable[str]) -> None:
+    """Let protected nodes and those above them read raw values before they are quantized for others.
+
+    The quantizer puts its pair of nodes behind a value for all readers at once, excluded ones too: an input that a
+    quantized layer shares with the normaliser would reach the normaliser with 8 bits.
+    """
+    flow, spared = Flow(model), set(names)
+    for node in model.graph.node:
+        if node.name in spared:
+            for i, name in enumerate(node.input):
+                source = flow.source_of_pair(name)
+                if source is not None and flow.is_raw(source):
+                    node.input[i] = source
 
 
 def _refusal(what: str) -> ExportError:

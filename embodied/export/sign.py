@@ -1,4 +1,4 @@
-"""Key pairs and signatures of packages (Ed25519). The device side only verifies: ``embodied_deploy.package.signature``."""
+"""Key pairs and signatures of packages (Ed25519). Devices only verify: ``embodied_deploy.package.signature``."""
 
 from __future__ import annotations
 
