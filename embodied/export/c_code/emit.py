@@ -17,7 +17,7 @@ from embodied_deploy.errors import PackageError
 from embodied_deploy.package.contract import PolicyContract
 from embodied_deploy.package.load import Package, load_package
 
-PROGRAMS = {"filter": "policy_filter.c", "bench": "policy_bench.c", "device": "device_loop.c"}
+PROGRAMS = {"filter": "policy_filter.c", "bare": "bare_filter.c", "bench": "policy_bench.c", "device": "device_loop.c"}
 
 
 class SourceError(EmbodiedError):
@@ -33,6 +33,7 @@ class CSource:
       header: ``PREFIX.h``.
       source: ``PREFIX.c``; needs nothing but ``math.h``.
       filter: program that turns inputs on stdin into outputs on stdout.
+      bare: the same for a microcontroller's compiler under Linux emulation.
       bench: a loop of inferences, for a shared object.
       device: firmware of a device under test, over UDP or a serial line.
       constant_bytes: flash for weights and tables.
@@ -45,6 +46,7 @@ class CSource:
     header: Path
     source: Path
     filter: Path
+    bare: Path
     bench: Path
     device: Path
     constant_bytes: int

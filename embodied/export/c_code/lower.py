@@ -68,7 +68,12 @@ class Lowering:
             for name in node.inputs:
                 if name and name not in self.values:
                     raise node.refuse(f"its input {name!r} was not computed before it")
-            self.values[node.outputs[0]] = self._node(node)
+            if node.op == "Split":
+                self.values.update(self._split(node))
+            elif any(node.outputs[1:]):
+                raise node.refuse("it has more than one output")
+            else:
+                self.values[node.outputs[0]] = self._node(node)
         for index, name in enumerate(self.graph.outputs):
             vector = self.floats(self.values[name], f"Output {name!r}")
             target = Buffer("float", vector.buffer.size, outer=f"outputs[{index}]")
@@ -99,8 +104,6 @@ class Lowering:
         raise UnsupportedGraphError(f"{owner} is {type(value).__name__.lower()}; expected floats that depend on input.")
 
     def _node(self, node: Node) -> Value:
-        if any(node.outputs[1:]):
-            raise node.refuse("it has more than one output")
         if node.op in UNARY:
             return self._unary(node, *UNARY[node.op])
         if node.op in BINARY:
@@ -120,7 +123,7 @@ class Lowering:
             return handler(node)
         if node.op in ("Gemm", "MatMul"):
             return dense.lower(self, node)
-        known = sorted({*UNARY, *BINARY, "Elu", "LeakyRelu", "Clip", "Gemm", "MatMul", "Reshape", "Concat"})
+        known = sorted({*UNARY, *BINARY, "Elu", "LeakyRelu", "Clip", "Gemm", "MatMul", "Reshape", "Concat", "Split"})
         raise node.refuse(
             f"the emitter knows {', '.join(known)} and (De)QuantizeLinear. Use such layers, precision fp32 or "
             f"int8-static, or run the package under `embodied-edge`."
@@ -224,6 +227,31 @@ class Lowering:
             at += part.shape[0]
         return Vector((at,), buffer)
 
+    def _split(self, node: Node) -> dict[str, Value]:
+        value, sizes = self.values[node.inputs[0]], self._optional(node, 1)
+        if isinstance(value, Sums) or not isinstance(value, Curve):
+            value = self.floats(value, f"Input of node {node.label}")
+        parts = len(node.outputs)
+        if node.attributes.get("axis", 0) not in (1, -1) or len(value.shape) != 1:
+            raise node.refuse("only vectors can be split, on the axis after the batch")
+        step = -(-value.shape[0] // parts)  # without sizes the last part is the smaller one
+        counts = [min(step, value.shape[0] - i * step) for i in range(parts)]
+        if sizes is not None:
+            counts = [int(n) for n in np.asarray(as_constant(sizes)).reshape(-1)]
+        if len(counts) != parts or min(counts) < 1 or sum(counts) != value.shape[0]:
+            raise node.refuse(f"parts of {counts} do not make up {value.shape[0]} numbers")
+        found, at = {}, 0
+        for name, count in zip(node.outputs, counts, strict=True):
+            whole = value.of.buffer if isinstance(value, Curve) else value.buffer
+            part = Buffer(whole.ctype, count)
+            self.steps.append(Copy(whole, part, count, source=at))
+            at += count
+            if isinstance(value, Curve):
+                found[name] = replace(value, of=replace(value.of, shape=(count,), buffer=part))
+            else:
+                found[name] = Vector((count,), part)
+        return found
+
     def _quantize(self, node: Node) -> Value:
         value = self.values[node.inputs[0]]
         scale, zero, dtype = scalar_scale(node, self.values[node.inputs[1]], self._optional(node, 2))
@@ -231,6 +259,8 @@ class Lowering:
         if isinstance(value, Sums) and not value.offset.size:
             return dense.requantized(self, value, scale, zero, dtype, relu=value.has_relu)
         if isinstance(value, Curve):
+            if value.is_plain and (value.of.scale, value.of.zero, value.of.buffer.ctype) == (scale, zero, ctype):
+                return value.of
             table = np.clip(np.rint(value.table / scale) + zero, low, high).astype(dtype)
             buffer = Buffer(ctype, value.of.buffer.size)
             self.steps.append(Table(value.of.buffer, buffer, table, int(np.prod(value.shape))))

@@ -58,7 +58,7 @@ class Program:
 
     def _copy(self, step: Copy) -> str:
         x, y = self._at(step.x, step.source), self._at(step.y, step.target)
-        return f"memcpy({y}, {x}, {step.count} * sizeof(float));"
+        return f"memcpy({y}, {x}, {step.count} * sizeof({step.x.ctype}));"
 
     def _at(self, buffer: Buffer, index: int) -> str:
         return self._names[buffer] + (f" + {index}" if index else "")
