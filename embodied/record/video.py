@@ -36,8 +36,6 @@ def write_video(path: Path | str, frames: Iterable[Image], fps: float = 20.0, qu
     path = Path(path)
     if path.suffix != ".mp4":
         raise LogError(f"A video is written as .mp4, got {path.name!r}. Give a path that ends in .mp4.")
-    require("imageio_ffmpeg", "report")
-    iio: Any = require("imageio.v2", "report")
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.stem}.part.mp4")
     writer, count, size = None, 0, None
@@ -45,11 +43,7 @@ def write_video(path: Path | str, frames: Iterable[Image], fps: float = 20.0, qu
         for frame in frames:
             if size is None:
                 size = frame.shape
-                options = ["-crf", str(quality), "-preset", "veryfast", "-movflags", "+faststart", "-threads", "1"]
-                writer = iio.get_writer(
-                    part, format="FFMPEG", mode="I", fps=fps, codec="libx264", pixelformat="yuv420p",
-                    macro_block_size=2, quality=None, ffmpeg_log_level="error", output_params=options,
-                )  # fmt: skip
+                writer = h264_writer(part, fps, quality)
             if frame.shape != size:
                 raise LogError(f"Frame {count} is {frame.shape}, the first one was {size}. Give frames of one size.")
             assert writer is not None
@@ -65,6 +59,29 @@ def write_video(path: Path | str, frames: Iterable[Image], fps: float = 20.0, qu
     writer.close()
     os.replace(part, path)
     return count
+
+
+def h264_writer(path: Path, fps: float, quality: int = 24, keyframe_every: int | None = None) -> Any:  # noqa: ANN401
+    """Open a video for writing: ``append_data`` takes (height, width, 3) frames of even size, ``close`` ends the file.
+
+    Args:
+      path: target, ``.mp4``.
+      fps: frames per second.
+      quality: x264's constant rate factor.
+      keyframe_every: frames from one key frame to the next; x264 chooses by default.
+
+    Raises:
+      MissingExtraError: imageio with ffmpeg is not installed.
+    """
+    require("imageio_ffmpeg", "report")
+    iio: Any = require("imageio.v2", "report")
+    options = ["-crf", str(quality), "-preset", "veryfast", "-movflags", "+faststart", "-threads", "1"]
+    if keyframe_every is not None:
+        options += ["-g", str(keyframe_every)]
+    return iio.get_writer(
+        path, format="FFMPEG", mode="I", fps=fps, codec="libx264", pixelformat="yuv420p",
+        macro_block_size=2, quality=None, ffmpeg_log_level="error", output_params=options,
+    )  # fmt: skip
 
 
 def png_bytes(image: Image) -> bytes:
