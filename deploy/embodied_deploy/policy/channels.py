@@ -69,11 +69,11 @@ class Assembler:
         """
         for spec, copies in self._vectors:
             row = inputs[spec.name][0]
-            flat = row if row.ndim == 1 else row.reshape(-1)
             for copy in copies:
-                _apply(copy, sample, flat)
-            if not all_finite(flat):
-                raise _not_finite(spec, flat)
+                _apply(copy, sample, row)
+            # What was too large for float32 has become infinity and is refused by name.
+            if not all_finite(row):
+                raise _not_finite(spec, row)
         for spec in self._images:
             _put(spec, sample.images.get(spec.source), inputs[spec.name][0], f"image of the camera {spec.source!r}")
         for spec in self._tokens:
@@ -103,13 +103,17 @@ def _apply(copy: _Copy, sample: Sample, row: NDArray[np.float32]) -> None:
         size = len(values)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ObservationError(f"{copy.what}: missing or not a vector ({error!r}). Fill it in the sample.") from None
+    if getattr(values, "ndim", 1) != 1:
+        raise ObservationError(f"{copy.what}: shape {values.shape}, expected one axis. Check the sensor's set-up.")
     if size != copy.size and (copy.size or size < copy.least):
         wanted = copy.size or f"at least {copy.least}"
         raise ObservationError(f"{copy.what}: {size} values, expected {wanted}. Check the sensor's set-up.")
     try:
+        if copy.source.__class__ is not slice:
+            values = np.asarray(values)  # computed ones are tuples, which take no index array
         row[copy.target] = values[copy.source]
-    except (ValueError, TypeError, IndexError) as error:
-        raise ObservationError(f"{copy.what}: not a vector of numbers ({error}).") from None
+    except (ValueError, TypeError, IndexError, RuntimeWarning) as error:
+        raise ObservationError(f"{copy.what}: not a vector of finite numbers ({error}).") from None
 
 
 def _plan(policy: str, spec: TensorSpec, actions: ActionSpec, observations: ObservationSpec) -> list[_Copy]:

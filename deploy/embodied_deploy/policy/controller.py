@@ -113,7 +113,8 @@ class PolicyController:
             np.copyto(state, answer)
         # One copy: the bound output is overwritten by the next run. Without a chunk, the answer is a chunk of one.
         chunk = self._output.reshape(-1, len(self._index)).astype(np.float64)
-        self._chunk = np.clip(chunk, self._low, self._high, out=chunk)
+        np.maximum(chunk, self._low, out=chunk)
+        self._chunk = np.minimum(chunk, self._high, out=chunk)
         self._next = 0
         self._stamp_s = sample.state.time_s
 

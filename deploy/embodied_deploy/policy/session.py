@@ -103,15 +103,24 @@ class PolicySession:
         Raises:
           ObservationError: an input is missing, unknown, of another shape or type, or holds NaN.
         """
-        batch = self._check(feed)
-        if batch != 1:
-            return dict(zip(self._names, self._session.run(self._names, dict(feed)), strict=True))
+        if len(feed) != len(self.inputs):
+            self._check(feed)
         for name, array in self.inputs.items():
-            np.copyto(array, feed[name])
+            value = feed.get(name)
+            if value is None or value.shape != array.shape or value.dtype != array.dtype:
+                return self._infer_batch(feed)
+            np.copyto(array, value)
+            if array.dtype.kind == "f" and not all_finite(array):
+                self._check(feed)
         self.run()
         return {name: array.copy() for name, array in self.outputs.items()}
 
-    def _check(self, feed: Mapping[str, Tensor]) -> int:
+    def _infer_batch(self, feed: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        self._check(feed)
+        return dict(zip(self._names, self._session.run(self._names, dict(feed)), strict=True))
+
+    def _check(self, feed: Mapping[str, Tensor]) -> None:
+        """Refuse a feed with the reason; says nothing about one that fits."""
         if feed.keys() != self._specs.keys():
             raise ObservationError(f"inputs {sorted(feed)}: expected exactly {sorted(self._specs)}.")
         batch = -1
@@ -126,16 +135,12 @@ class PolicySession:
             batch = len(value)
             if spec.dtype == "float32" and not all_finite(value):
                 raise ObservationError(f"{name}: holds NaN or infinity.")
-        return batch
 
 
 def all_finite(value: Tensor) -> bool:
-    """Return whether a contiguous float array holds neither NaN nor infinity."""
-    flat = value.ravel()
-    # A NaN or infinity survives the sum of squares, which is the fastest pass over an array; a sum that overflows
-    # though every value is finite is decided by looking at each.
-    total = np.dot(flat, flat)
-    return bool(total - total == 0.0) or bool(np.isfinite(flat).all())
+    """Return whether a float array holds neither NaN nor infinity."""
+    # Searching the bytes of the mask takes a third of the time of its method all(), and warns of nothing.
+    return 0 not in np.isfinite(value).tobytes()
 
 
 def _buffer(spec: TensorSpec) -> Tensor:
