@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from embodied.policies.registry import POLICIES
 from embodied.registry import Registry
 
 if TYPE_CHECKING:
@@ -153,4 +154,4 @@ CONTROLLERS.add(
     tags=("household",),
 )
 
-REGISTRIES = {r.kind: r for r in (SCENES, ROBOTS, TASKS, SKILLS, PLANNERS, CONTROLLERS, WORLDS)}
+REGISTRIES = {r.kind: r for r in (SCENES, ROBOTS, TASKS, SKILLS, PLANNERS, CONTROLLERS, WORLDS, POLICIES)}

@@ -41,7 +41,7 @@ def test_wheel_holds_every_module_of_the_four_packages(wheel):
 def test_wheel_holds_the_data_that_the_code_reads(wheel):
     files, _ = wheel
     for package, root in PACKAGES.items():
-        data = [p for p in root.rglob("*") if p.suffix in {".xml", ".yaml", ".j2", ".map", ".json", ".bddl"}]
+        data = [p for p in root.rglob("*") if p.suffix in {".xml", ".yaml", ".j2", ".map", ".json", ".bddl", ".policy", ".pub"}]
         missing = {f"{package}/{p.relative_to(root)}" for p in data} - files.keys()
         assert not missing
 
@@ -56,7 +56,8 @@ def test_wheel_adds_nothing_else_to_site_packages(wheel):
 
 def test_wheel_is_small_pure_and_licensed(wheel):
     files, archive = wheel
-    assert sum(files.values()) < 10e6
+    # Of these, the shipped policies may take 12 MB; tests/contract/test_policies.py keeps them below that.
+    assert sum(files.values()) < 20e6
     info = next(f for f in files if f.endswith(".dist-info/WHEEL"))
     assert "Root-Is-Purelib: true" in archive.read(info).decode()
     assert any(f.endswith("LICENSE") for f in files)

@@ -12,7 +12,7 @@ from embodied_deploy.package.load import load_package
 from embodied_deploy.package.signature import read_public_key
 
 FILES = [(entry.name, precision) for entry in POLICIES for precision in entry.load().precisions]
-LARGEST_BYTES = 8_000_000
+LARGEST_BYTES = 12_000_000
 
 
 @pytest.mark.parametrize(("name", "precision"), FILES)
