@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from embodied import __version__
-from embodied.cli import bench, show, study
+from embodied.cli import bench, export, export_c, show, study
 from embodied.cli.output import fail
 
 app = typer.Typer(
@@ -20,10 +20,12 @@ app = typer.Typer(
 )
 app.add_typer(bench.app, name="bench")
 app.add_typer(study.app, name="study")
+app.command("export")(export.export)
 app.command("list")(show.list_names)
 app.command("replay")(show.replay)
 app.command("view")(show.view)
 app.command("doctor")(show.doctor)
+app.command("export-c")(export_c.export_c)
 
 
 def _print_version(wanted: bool) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from embodied.errors import EmbodiedError, UnknownNameError
+from embodied_deploy.errors import DeployError
 
 OK, FAILURE, USAGE = 0, 1, 2
 
@@ -28,7 +29,7 @@ def fail(error: Exception, *, as_json: bool) -> int:
       error: what happened; errors that are not ours are named as such.
       as_json: print an object on stdout as well, so that a reader of ``--json`` always finds one.
     """
-    is_ours = isinstance(error, EmbodiedError)
+    is_ours = isinstance(error, (EmbodiedError, DeployError))
     text = str(error) if is_ours else f"unexpected {type(error).__name__}: {error}"
     if as_json:
         print_json({"error": {"type": type(error).__name__, "message": text}})

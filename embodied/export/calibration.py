@@ -82,7 +82,7 @@ def save_calibration(feed: Feed, contract: PolicyContract, path: Path) -> Calibr
     if path.suffix != ".npz":
         raise ExportError("calibration", f"the file must end in .npz, got {path.name}.")
     check_calibration(feed, contract)
-    ordered = {t.name: np.ascontiguousarray(feed[t.name]) for t in contract.inputs}
+    ordered: dict[str, Any] = {t.name: np.ascontiguousarray(feed[t.name]) for t in contract.inputs}
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez(path, **ordered)  # zip entries carry a fixed date
     return CalibrationSet(feed=ordered, sha256=_sha256(path), path=path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -47,6 +46,21 @@ class OutputError:
         return asdict(self)
 
 
+class GateError(ExportError):
+    """A precision is too far from fp32.
+
+    Args:
+      precision: which.
+      errors: what was measured.
+      message: which limits it breaks.
+    """
+
+    def __init__(self, precision: str, errors: tuple[OutputError, ...], message: str) -> None:
+        super().__init__("gate", message)
+        self.precision = precision
+        self.errors = errors
+
+
 def measure_errors(reference: Outputs, got: Outputs, contract: PolicyContract) -> tuple[OutputError, ...]:
     """Compare outputs with those of fp32.
 
@@ -58,16 +72,17 @@ def measure_errors(reference: Outputs, got: Outputs, contract: PolicyContract) -
     return tuple(_measure(t, reference[t.name], got[t.name]) for t in contract.outputs)
 
 
-def check_gate(errors: Sequence[OutputError], limits: GateLimits, precision: str) -> None:
+def check_gate(errors: tuple[OutputError, ...], limits: GateLimits, precision: str) -> None:
     """Refuse a graph whose errors are above the limits.
 
     Raises:
-      ExportError: with the figures (reason ``gate``).
+      GateError: with the figures.
     """
     found = [line for error in errors for line in _violations(error, limits)]
     if found:
-        raise ExportError(
-            "gate",
+        raise GateError(
+            precision,
+            errors,
             f"{precision} is too far from fp32 on {errors[0].samples} held-out samples: {'; '.join(found)}. Exclude "
             "the layers that matter (--exclude), choose another precision, or keep it all the same with --force.",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from embodied.train.contract import ExportablePolicy, Feed
 from embodied_deploy.package.contract import PRECISIONS, PolicyContract
 from embodied_deploy.package.load import SUFFIX, Signer, write_package
 from embodied_deploy.package.parity import Parity
-
-if TYPE_CHECKING:
-    import onnx
 
 PARITY_VECTORS = 256
 _PARITY_BYTES = 4_000_000
@@ -41,7 +38,7 @@ class Exported:
       path: the file.
       contract: inside it.
       graph: its ONNX bytes.
-      errors: against fp32 on the hold-out, one per output; of torch and graph for fp32 itself.
+      errors: against fp32 on the hold-out, one per output.
     """
 
     path: Path
@@ -51,8 +48,8 @@ class Exported:
 
 
 def package_path(out: Path, contract: PolicyContract, precision: str) -> Path:
-    """Return where the package of a precision goes: ``<name>-<precision>.policy``."""
-    return out / f"{contract.name}-{precision}{SUFFIX}"
+    """Return where the package of a precision goes: ``<name>@<major version>.<precision>.policy``."""
+    return out / f"{contract.name}@{contract.version.split('.')[0]}.{precision}{SUFFIX}"
 
 
 def export_policy(
@@ -65,7 +62,7 @@ def export_policy(
     signer: Signer | None = None,
     is_forced: bool = False,
 ) -> list[Exported]:
-    """Write a package for each precision.
+    """Write a package for each precision; the first one refused ends it.
 
     Args:
       policy: module with its contract.
@@ -83,30 +80,82 @@ def export_policy(
       ExportError: what :func:`embodied.export.onnx.to_onnx` and :func:`embodied.export.quantize.quantize` raise, and
         ``gate`` when a precision is too far from fp32.
     """
-    chosen, contract = options or ExportOptions(), policy.contract
-    unknown = [p for p in precisions if p not in PRECISIONS]
-    if unknown:
-        raise ExportError("contract", f"no precision {', '.join(unknown)}; there are {', '.join(PRECISIONS)}.")
-    calibration = inputs if isinstance(inputs, CalibrationSet) else _kept(inputs, contract, out)
-    model = to_onnx(policy, calibration.feed)
-    vectors = _vectors(calibration, contract)
-    reference = _torch_outputs(policy, vectors)
-    written = []
-    for precision in precisions:
-        graph, errors = _at_precision(model, precision, calibration, contract, chosen, is_forced=is_forced)
-        outputs, atol = answers(graph, vectors, precision)
-        final = replace(
-            contract,
+    exporter = PolicyExporter(policy, inputs, out, options=options, signer=signer)
+    return [exporter.write(precision, is_forced=is_forced) for precision in precisions]
+
+
+class PolicyExporter:
+    """Exports a policy once and writes it at several precisions.
+
+    Args:
+      policy: module with its contract.
+      inputs: see :func:`export_policy`.
+      out: folder.
+      options: exclusions and limits of the gate.
+      signer: signs the packages.
+
+    Raises:
+      ExportError: see :func:`embodied.export.onnx.to_onnx`.
+    """
+
+    def __init__(
+        self,
+        policy: ExportablePolicy,
+        inputs: CalibrationSet | Feed,
+        out: Path,
+        *,
+        options: ExportOptions | None = None,
+        signer: Signer | None = None,
+    ) -> None:
+        self.contract = policy.contract
+        self.calibration = inputs if isinstance(inputs, CalibrationSet) else _kept(inputs, policy.contract, out)
+        self._out, self._signer = out, signer
+        self._options = options or ExportOptions()
+        self._model = to_onnx(policy, self.calibration.feed)
+        self._vectors = _vectors(self.calibration, self.contract)
+        self._reference = _torch_outputs(policy, self._vectors)
+
+    def write(self, precision: str, *, is_forced: bool = False) -> Exported:
+        """Write the package of a precision.
+
+        Args:
+          precision: of :data:`embodied_deploy.package.contract.PRECISIONS`.
+          is_forced: keep it even when the hold-out gate refuses it.
+
+        Raises:
+          ExportError: see :func:`export_policy`; :class:`embodied.export.gate.GateError` carries the figures.
+        """
+        if precision not in PRECISIONS:
+            raise ExportError("contract", f"no precision {precision!r}; there are {', '.join(PRECISIONS)}.")
+        graph, errors = self._at(precision, is_forced=is_forced)
+        outputs, atol = answers(graph, self._vectors, precision)
+        contract = replace(
+            self.contract,
             precision=precision,
             parity_atol=atol,
-            calibration_sha256=calibration.sha256 if precision == "int8-static" else "",
+            calibration_sha256=self.calibration.sha256 if precision == "int8-static" else "",
         )
-        path = package_path(out, contract, precision)
-        out.mkdir(parents=True, exist_ok=True)
-        parity = Parity(inputs=vectors, reference=reference, outputs=outputs)
-        write_package(path, final, graph, parity, signer=signer)
-        written.append(Exported(path=path, contract=final, graph=graph, errors=errors))
-    return written
+        path = package_path(self._out, contract, precision)
+        self._out.mkdir(parents=True, exist_ok=True)
+        parity = Parity(inputs=self._vectors, reference=self._reference, outputs=outputs)
+        write_package(path, contract, graph, parity, signer=self._signer)
+        return Exported(path=path, contract=contract, graph=graph, errors=errors)
+
+    def _at(self, precision: str, *, is_forced: bool) -> tuple[bytes, tuple[OutputError, ...]]:
+        holdout, graph = self.calibration.holdout, self._model.SerializeToString()
+        reference = run_graph(graph, holdout)
+        if precision == "fp32":
+            return graph, measure_errors(reference, reference, self.contract)
+        from embodied.export.quantize import quantize
+
+        made = quantize(self._model, precision, self.calibration, self.contract, self._options)
+        graph = made.SerializeToString()
+        # One at a time: dynamic quantization scales by the largest value of a call.
+        got = run_graph(graph, holdout, batch=1 if precision == "int8-dynamic" else None)
+        errors = measure_errors(reference, got, self.contract)
+        if not is_forced:
+            check_gate(errors, self._options.limits, precision)
+        return graph, errors
 
 
 def answers(graph: bytes, vectors: Feed, precision: str) -> tuple[Outputs, float]:
@@ -122,30 +171,6 @@ def answers(graph: bytes, vectors: Feed, precision: str) -> tuple[Outputs, float
     scale = max(1.0, *(float(np.abs(v).max()) for v in outputs.values()))
     margin = 10.0 if precision == "fp32" else 2.0  # int8: a rounding that falls to the other side moves a whole step
     return outputs, float(f"{max(_FLOOR[precision] * scale, margin * spread):.2g}")
-
-
-def _at_precision(
-    model: onnx.ModelProto,
-    precision: str,
-    calibration: CalibrationSet,
-    contract: PolicyContract,
-    options: ExportOptions,
-    *,
-    is_forced: bool,
-) -> tuple[bytes, tuple[OutputError, ...]]:
-    holdout, graph = calibration.holdout, model.SerializeToString()
-    reference = run_graph(graph, holdout)
-    if precision == "fp32":
-        return graph, measure_errors(reference, reference, contract)
-    from embodied.export.quantize import quantize
-
-    graph = quantize(model, precision, calibration, contract, options).SerializeToString()
-    # One at a time: dynamic quantization scales by the largest value of a call.
-    got = run_graph(graph, holdout, batch=1 if precision == "int8-dynamic" else None)
-    errors = measure_errors(reference, got, contract)
-    if not is_forced:
-        check_gate(errors, options.limits, precision)
-    return graph, errors
 
 
 def _kept(feed: Feed, contract: PolicyContract, out: Path) -> CalibrationSet:
