@@ -1,0 +1,1 @@
+"""Robots of the device side that need no hardware."""
