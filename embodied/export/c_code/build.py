@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 
 from embodied.export.c_code.emit import CSource, SourceError
 from embodied_deploy.package.contract import PolicyContract
+from embodied_deploy.package.load import load_package
 
 WARNINGS = ("-std=c99", "-Wall", "-Wextra", "-Werror", "-Wdouble-promotion")
 _TIMEOUT_S = 120.0
@@ -128,6 +130,28 @@ def difference(source: CSource, target: Target, inputs: np.ndarray, expected: np
     found = run_filter(target, program, inputs, source.output_size)
     gap = np.abs(found.astype(np.float64) - expected)
     return float(np.nan_to_num(gap, nan=np.inf).max())
+
+
+def check_source(package: str | os.PathLike[str], source: CSource, target: Target = HOST) -> tuple[float, float]:
+    """Run the parity vectors of a package through C code.
+
+    Args:
+      package: file from which ``source`` was written.
+      source: the C code.
+      target: machine.
+
+    Returns:
+      Largest absolute difference, and the largest that the contract allows.
+
+    Raises:
+      SourceError: it does not compile or run.
+      PackageError: the package was refused.
+    """
+    loaded = load_package(Path(package), check_parity=False)
+    inputs = flatten(loaded.contract, loaded.parity.inputs)
+    expected = flatten(loaded.contract, loaded.parity.outputs, outputs=True)
+    with tempfile.TemporaryDirectory(prefix="policy-c-") as folder:
+        return difference(source, target, inputs, expected, Path(folder)), loaded.contract.parity_atol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

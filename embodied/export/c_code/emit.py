@@ -112,6 +112,8 @@ def _header(contract: PolicyContract, interface: Interface, sha256: str, program
     prefix, upper = interface.prefix, interface.prefix.upper()
     training = contract.training
     memory, constants = program.memory_bytes, program.constant_bytes
+    holds = contract.on_stale == "hold"
+    degraded = "action is left as it was" if holds else "action is the safe action"
     origin = f"recipe {training.recipe}, seed {training.seed}, commit {training.commit or 'unknown'}"
     return f"""\
 /* {c_comment(contract.name)} {c_comment(contract.version)}, {c_comment(contract.precision)}: a policy in plain C99.
@@ -134,8 +136,9 @@ extern const {prefix}_channel {prefix}_action[{upper}_ACTIONS];
 /* Forget recurrent state. Call it before the first step and after a pause. */
 void {prefix}_reset(void);
 
-/* One control period, to be called {upper}_RATE_HZ times per second. Returns 0, or 1 where a number of the observation
-   or of the answer is not finite; then action is the safe action and recurrent state is forgotten. */
+/* One control period, to be called {upper}_RATE_HZ times per second; actions are cut to their ranges. Returns 0, or 1
+   where a number of the observation or of the answer is not finite: then {degraded},
+   and recurrent state is forgotten. */
 int {prefix}_step(const float *observation, float *action);
 
 /* Write the safe action; entries that shall hold keep what the caller left in them. */
@@ -203,6 +206,8 @@ def _step(contract: PolicyContract, interface: Interface, upper: str) -> str:
         for i, (_, fed_by) in enumerate(interface.states)
     )
     prefix = interface.prefix
+    # A fallback controller is not part of the C code; the safe action is its part of the contract that always works.
+    give_up = "(void)action;" if contract.on_stale == "hold" else f"{prefix}_safe(action);"
     return f"""\
 static int is_finite(const float *numbers, int count)
 {{
@@ -214,7 +219,7 @@ static int is_finite(const float *numbers, int count)
 static int give_up(float *action)
 {{
     {prefix}_reset();
-    {prefix}_safe(action);
+    {give_up}
     return 1;
 }}
 
@@ -226,7 +231,10 @@ int {prefix}_step(const float *observation, float *action)
     if (!is_finite(observation, {upper}_OBSERVATIONS)) return give_up(action);
     {prefix}_infer(inputs, outputs);
     if (!is_finite(answer, {upper}_ACTIONS)) return give_up(action);
-{carry}    memcpy(action, answer, sizeof answer);
+{carry}    for (int i = 0; i < {upper}_ACTIONS; ++i) {{
+        const float low = {prefix}_action[i].low, high = {prefix}_action[i].high;
+        action[i] = answer[i] < low ? low : answer[i] > high ? high : answer[i];
+    }}
     return 0;
 }}"""
 

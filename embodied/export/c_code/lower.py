@@ -70,8 +70,6 @@ class Lowering:
                     raise node.refuse(f"its input {name!r} was not computed before it")
             if node.op == "Split":
                 self.values.update(self._split(node))
-            elif any(node.outputs[1:]):
-                raise node.refuse("it has more than one output")
             else:
                 self.values[node.outputs[0]] = self._node(node)
         for index, name in enumerate(self.graph.outputs):

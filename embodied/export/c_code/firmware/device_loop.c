@@ -31,7 +31,7 @@ static unsigned char received[2 * (HEAD + 4 * WORDS + 4)], reply[HEAD + 4 * (POL
 static size_t have, reply_size;
 static uint32_t last_sequence;
 static int in_fd = 0, out_fd = 1, is_udp, has_sequence, is_safe;
-static float action[POLICY_ACTIONS];
+static float action[POLICY_ACTIONS]; /* applied last; entries that hold start at zero */
 static struct sockaddr_in peer, sender;
 
 static uint32_t crc32(const unsigned char *data, size_t size)
@@ -84,6 +84,7 @@ static int handle(uint32_t sequence, uint16_t kind, uint16_t count)
     static float observation[POLICY_OBSERVATIONS];
     if (kind == HELLO) {
         policy_reset();
+        policy_safe(action);
         has_sequence = is_safe = 0;
         answer(HELLO, sequence, POLICY_PACKAGE_SHA256, 16);
         return 1;
@@ -158,6 +159,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "device_loop: udp %d\n", ntohs(self.sin_port)); /* port 0 asks for any free one */
     }
     policy_reset();
+    policy_safe(action);
     for (int64_t heard_ms = now_ms();;) {
         struct pollfd ready = {.fd = in_fd, .events = POLLIN};
         const int64_t left_ms = heard_ms + watchdog_ms - now_ms();
