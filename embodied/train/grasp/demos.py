@@ -8,7 +8,6 @@ References:
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +37,7 @@ class Demos:
       proprio: (n, 10) float32, see ``proprioception``.
       chunks: (n, horizon, 9) float32 joint targets [rad], opening [m], force [N] by the teacher.
       applied: (n, 9) float32 what was really done.
-      things_m: (n, 3) float32 the thing's top in the tool's frame.
+      things: (n, 5) float32 where the thing is, see ``thing_in_tool``.
       episodes: (n,) int64 seed of the episode.
       successes: (n,) bool whether that episode succeeded.
     """
@@ -47,7 +46,7 @@ class Demos:
     proprio: NDArray[np.float32]
     chunks: NDArray[np.float32]
     applied: NDArray[np.float32]
-    things_m: NDArray[np.float32]
+    things: NDArray[np.float32]
     episodes: NDArray[np.int64]
     successes: NDArray[np.bool_]
 
@@ -56,15 +55,8 @@ class Demos:
         """Moments."""
         return len(self.images)
 
-    def sha256(self) -> str:
-        """Return a digest of everything in it."""
-        digest = hashlib.sha256()
-        for name in FIELDS:
-            digest.update(np.ascontiguousarray(getattr(self, name)).tobytes())
-        return digest.hexdigest()
 
-
-FIELDS = ("images", "proprio", "chunks", "applied", "things_m", "episodes", "successes")
+FIELDS = ("images", "proprio", "chunks", "applied", "things", "episodes", "successes")
 
 
 def join(parts: Sequence[Demos]) -> Demos:

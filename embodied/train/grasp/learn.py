@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from embodied.train.commit import training_commit
 from embodied.train.grasp.demos import Actor, Demos, collect, join
 from embodied.train.grasp.network import GraspNetwork
 from embodied.train.grasp.promise import EXECUTE, grasp_contract
-from embodied.train.grasp.store import load_demos, save_demos
+from embodied.train.grasp.store import digest, load_demos, save_demos
 from embodied.train.grasp.teacher import OPEN_M
 from embodied.train.run import TrainRun, versions
 from embodied.train.supervised import ArraySamples, Batch, SupervisedConfig, seeded_module, train_supervised
@@ -50,7 +51,7 @@ def samples_of(demos: Demos) -> ArraySamples:
             "proprio": demos.proprio,
             "offsets": demos.chunks[:, :, :7] - demos.proprio[:, None, 1:8],
             "closed": (demos.chunks[:, :, 7] < OPEN_M / 2).astype(np.float32),
-            "where": 10.0 * demos.things_m,
+            "where": demos.things * np.array([10.0, 10.0, 10.0, 1.0, 1.0], dtype=np.float32),
         },
         groups=demos.episodes,
     )
@@ -81,7 +82,8 @@ def loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
     error = (offsets - batch["offsets"] / model.limiter.scale).abs().mean(dim=2)
     grip = nn.functional.binary_cross_entropy_with_logits(logits, batch["closed"], reduction="none")
     arm, gripper = (error * weight).sum(dim=1).mean(), (grip * weight).sum(dim=1).mean()
-    where = nn.functional.smooth_l1_loss(model.locate(features), batch["where"], beta=0.1)
+    where = nn.functional.smooth_l1_loss(model.locate(features), batch["where"], beta=0.1, reduction="none")
+    where = torch.cat([where[:, :3], where[:, 3:] * batch["where"][:, 3:].norm(dim=1, keepdim=True)], dim=1).mean()
     return {"loss": arm + _GRIP_WEIGHT * gripper + _WHERE_WEIGHT * where, "arm": arm, "grip": gripper, "where": where}
 
 
@@ -99,13 +101,18 @@ def actor_of(model: GraspNetwork) -> Actor:
 
 def gather(run: TrainRun, stage: int, count: int, actor: Actor | None) -> Demos:
     """Return the demonstrations of a stage, from the run's folder where they are there already."""
-    path = run.folder / "demos" / f"stage_{stage}.npz"
+    path = demos_folder(run, stage)
     found = load_demos(path)
     if found is None:
         first = training_seed(run.seed, stage)
         found = collect(range(first, first + count), actor, execute=EXECUTE, share=LEARNER_SHARE)
         save_demos(path, found)
     return found
+
+
+def demos_folder(run: TrainRun, stage: int) -> Path:
+    """Return the dataset of a stage."""
+    return run.folder / "demos" / f"stage_{stage}"
 
 
 def training_seed(run_seed: int, stage: int) -> int:
@@ -123,7 +130,7 @@ def learn(run: TrainRun) -> None:
         demos = join(parts)
         if not stage:
             stats = statistics(demos)
-        sha256 = demos.sha256()
+        sha256 = digest([demos_folder(run, k) for k in range(stage + 1)])
         is_last = stage == STAGES - 1
         step_run = run if is_last else replace(run, folder=run.folder / f"pilot_{stage}", steps=pilot_steps)
         model = build(contract_training(run, sha256), stats, run.seed)

@@ -78,7 +78,7 @@ class GraspNetwork(nn.Module):
         )  # fmt: skip
         self.body = nn.Sequential(nn.Linear(NUM_SEEN + size, 256), nn.ReLU(), nn.Linear(256, 192), nn.ReLU())
         self.head = nn.Linear(192, self.horizon * 8)
-        self.where = nn.Linear(NUM_SEEN + size, 3)
+        self.where = nn.Linear(NUM_SEEN + size, 5)
 
     def features(self, image: Tensor, proprio: Tensor) -> Tensor:
         """Return (b, NUM_SEEN + 10) what the network sees and feels."""
@@ -91,7 +91,7 @@ class GraspNetwork(nn.Module):
         return out[..., :7], out[..., 7]
 
     def locate(self, features: Tensor) -> Tensor:
-        """Return (b, 3) where the thing is in the tool's frame, in dm; a second task that only training has."""
+        """Return (b, 5) where the thing is (dm, and turn); a second task that only training has."""
         return self.where(features)
 
     def forward(self, image: Tensor, proprio: Tensor) -> tuple[Tensor]:

@@ -145,7 +145,16 @@ def proprioception(state: RobotState) -> Array:
 
 
 def thing_in_tool(episode: GraspEpisode) -> Array:
-    """Return (3,) position [m] of the middle of the thing's top in the frame of the tool; only training may know it."""
+    """Return (5,) where the thing is as the tool sees it; only training may know it.
+
+    Three are the middle of its top in the frame of the tool [m], two are cosine and sine of twice the turn between
+    hand and thing, both zero for things without corners.
+    """
     pos, rot = episode.tool_world()
     top = episode.thing_world_m + np.array([0.0, 0.0, episode.scene.thing_half_m[2]])
-    return rot.T @ (top - pos)
+    turn = np.zeros(2)
+    if not episode.scene.is_round:
+        along, across = rot[:, 2] @ episode.thing_rot_world[:, 0], rot[:, 1] @ episode.thing_rot_world[:, 0]
+        twice = 2.0 * np.arctan2(across, along)
+        turn = np.array([np.cos(twice), np.sin(twice)])
+    return np.concatenate([rot.T @ (top - pos), turn])
