@@ -19,7 +19,7 @@ from embodied.train.grasp.promise import EXECUTE, grasp_contract
 from embodied.train.grasp.store import digest, load_demos, save_demos
 from embodied.train.grasp.teacher import OPEN_M
 from embodied.train.run import TrainRun, versions
-from embodied.train.supervised import ArraySamples, Batch, SupervisedConfig, seeded_module, train_supervised
+from embodied.train.supervised import ArraySamples, Batch, SupervisedConfig, one_thread, seeded_module, train_supervised
 from embodied_deploy.package.contract import Training
 
 Array = NDArray[np.floating]
@@ -105,7 +105,8 @@ def gather(run: TrainRun, stage: int, count: int, actor: Actor | None) -> Demos:
     found = load_demos(path)
     if found is None:
         first = training_seed(run.seed, stage)
-        found = collect(range(first, first + count), actor, execute=EXECUTE, share=LEARNER_SHARE)
+        with one_thread():
+            found = collect(range(first, first + count), actor, execute=EXECUTE, share=LEARNER_SHARE)
         save_demos(path, found)
     return found
 

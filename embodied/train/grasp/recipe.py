@@ -44,6 +44,7 @@ class ReachAndGrasp(Recipe):
         from embodied.train.grasp.learn import actor_of
         from embodied.train.grasp.network import GraspNetwork
         from embodied.train.grasp.promise import EXECUTE
+        from embodied.train.supervised import one_thread
 
         assert isinstance(policy, GraspNetwork)
         actor = actor_of(policy)
@@ -51,7 +52,8 @@ class ReachAndGrasp(Recipe):
         proprio: list[NDArray[Any]] = []
         first = _CALIBRATION_SEED + 1_000_000 * seed
         for index in range(count):
-            moments = collect([first + index], actor, execute=EXECUTE)
+            with one_thread():
+                moments = collect([first + index], actor, execute=EXECUTE)
             images += list(moments.images[::_KEEP])
             proprio += list(moments.proprio[::_KEEP])
             if len(images) >= count:
