@@ -136,3 +136,9 @@ STUDIES.add(
     tags=("warehouse",),
     summary="Eight robots deliver for ten simulated minutes on POGEMA's wfi_warehouse: no collision.",
 )
+STUDIES.add(
+    "perf-edge-overhead",
+    "embodied.studies.edge_session:overhead",
+    tags=("perf", "edge"),
+    summary="Policy session and controller over a bare run of the graph: <= 5 us per call.",
+)

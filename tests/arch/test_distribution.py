@@ -41,7 +41,8 @@ def test_wheel_holds_every_module_of_the_four_packages(wheel):
 def test_wheel_holds_the_data_that_the_code_reads(wheel):
     files, _ = wheel
     for package, root in PACKAGES.items():
-        data = [p for p in root.rglob("*") if p.suffix in {".xml", ".yaml", ".j2", ".map", ".json", ".bddl", ".policy", ".pub"}]
+        endings = {".xml", ".yaml", ".j2", ".map", ".json", ".bddl", ".policy", ".pub"}
+        data = [p for p in root.rglob("*") if p.suffix in endings]
         missing = {f"{package}/{p.relative_to(root)}" for p in data} - files.keys()
         assert not missing
 

@@ -5,9 +5,8 @@ Paths, units and frames: :mod:`embodied_deploy.package.quantities`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +15,24 @@ from embodied_controllers.contract import ActionSpec, ObservationSpec
 from embodied_deploy.errors import ObservationError, PackageError
 from embodied_deploy.package.contract import PolicyContract, TensorSpec
 from embodied_deploy.package.quantities import Channel, parse
+from embodied_deploy.policy import readers
 from embodied_deploy.policy.sample import Sample
 from embodied_deploy.policy.session import all_finite
 
-Array = NDArray[np.float64]
-Read = Callable[[Sample], Any]
+_UNFIT = (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeWarning)
+"""What reading and copying raise for values of another form; a warning only where warnings are errors."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    """``row[target] = read(sample)[source]``; ``size`` is the length that the source must have, 0 for at least."""
+class _Copy(NamedTuple):
+    """``row[target] = read(sample, rotation)[source]``.
 
-    read: Read
+    ``shape`` is what the vector must have, () where it need only reach ``least``, None where it was computed.
+    """
+
+    read: readers.Read
     target: slice
-    source: slice | NDArray[np.intp]
-    size: int
+    source: slice | NDArray[np.intp] | None
+    shape: tuple[int, ...] | None
     least: int
     what: str
 
@@ -59,6 +61,8 @@ class Assembler:
                 self._images.append(spec)
             elif spec.role == "tokens":
                 self._tokens.append(spec)
+        entries = [e for t in contract.tensors("observation") for e in t.entries]
+        self._rotates = any(parse(e.name).source in readers.ROTATED for e in entries)
 
     def fill(self, sample: Sample, inputs: Mapping[str, NDArray[Any]]) -> None:
         """Write a sample into the (1, …) arrays of ``inputs``; states are left alone.
@@ -67,10 +71,11 @@ class Assembler:
           ObservationError: something is missing, has another shape or type, or is not finite. The arrays may then hold
             parts of the sample and must not be used.
         """
+        rotation = self._rotation(sample) if self._rotates else ()
         for spec, copies in self._vectors:
             row = inputs[spec.name][0]
             for copy in copies:
-                _apply(copy, sample, row)
+                _apply(copy, sample, rotation, row)
             # What was too large for float32 has become infinity and is refused by name.
             if not all_finite(row):
                 raise _not_finite(spec, row)
@@ -80,40 +85,26 @@ class Assembler:
             key = spec.source or spec.name
             _put(spec, sample.tokens.get(key), inputs[spec.name][0], f"tokens {key!r}")
 
-
-def rotation_world_body(quat_wxyz: Array) -> tuple[float, ...]:
-    """Return the nine entries, row by row, of the matrix that maps body to world coordinates.
-
-    Args:
-      quat_wxyz: (4,) unit quaternion; its length is divided out.
-    """
-    w, x, y, z = quat_wxyz.tolist()
-    norm = w * w + x * x + y * y + z * z
-    s = 2.0 / norm if norm > 0.0 else float("nan")
-    return (
-        1.0 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y),
-        s * (x * y + w * z), 1.0 - s * (x * x + z * z), s * (y * z - w * x),
-        s * (x * z - w * y), s * (y * z + w * x), 1.0 - s * (x * x + y * y),
-    )  # fmt: skip
+    @staticmethod
+    def _rotation(sample: Sample) -> readers.Rotation:
+        try:
+            return readers.rotation_world_body(sample.state.base_quat_wxyz)
+        except _UNFIT as error:
+            raise ObservationError(f"base_quat_wxyz: no vector of four numbers ({error!r}).") from None
 
 
-def _apply(copy: _Copy, sample: Sample, row: NDArray[np.float32]) -> None:
+def _apply(copy: _Copy, sample: Sample, rotation: readers.Rotation, row: NDArray[np.float32]) -> None:
+    read, target, source, shape, least, what = copy
     try:
-        values = copy.read(sample)
-        size = len(values)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ObservationError(f"{copy.what}: missing or not a vector ({error!r}). Fill it in the sample.") from None
-    if getattr(values, "ndim", 1) != 1:
-        raise ObservationError(f"{copy.what}: shape {values.shape}, expected one axis. Check the sensor's set-up.")
-    if size != copy.size and (copy.size or size < copy.least):
-        wanted = copy.size or f"at least {copy.least}"
-        raise ObservationError(f"{copy.what}: {size} values, expected {wanted}. Check the sensor's set-up.")
-    try:
-        if copy.source.__class__ is not slice:
-            values = np.asarray(values)  # computed ones are tuples, which take no index array
-        row[copy.target] = values[copy.source]
-    except (ValueError, TypeError, IndexError, RuntimeWarning) as error:
-        raise ObservationError(f"{copy.what}: not a vector of finite numbers ({error}).") from None
+        values = read(sample, rotation)
+        if shape is not None and values.shape != shape and (shape or values.ndim != 1 or len(values) < least):
+            wanted = f"{shape[0]} values" if shape else f"at least {least} values"
+            raise ObservationError(f"{what}: shape {values.shape}, expected {wanted}. Check the sensor's set-up.")
+        row[target] = values if source is None else values[source]
+    except _UNFIT as error:
+        raise ObservationError(
+            f"{what}: missing, or no vector of numbers ({error!r}). Fill it in the sample."
+        ) from None
 
 
 def _plan(policy: str, spec: TensorSpec, actions: ActionSpec, observations: ObservationSpec) -> list[_Copy]:
@@ -142,17 +133,20 @@ def _copy(
     observations: ObservationSpec,
 ) -> _Copy:
     first, index = channels[0], [c.index for c in channels]
+    target, what = slice(begin, begin + len(channels)), first.source
     if first.source == "signal":
         names = [c.key for c in channels]
-        size, index = len(names), list(range(len(names)))
-        read = _signals(names)
-        what = f"signals {', '.join(names)}"
-    else:
-        read, size = _source(first, used[_group(first)], actions, observations)
-        what = f"{first.source}.{first.key}" if first.source in ("goal", "ranges") else first.source
-    steady = index == list(range(index[0], index[0] + len(index)))
-    source = slice(index[0], index[0] + len(index)) if steady else np.array(index, dtype=np.intp)
-    return _Copy(read, slice(begin, begin + len(channels)), source, size, max(index) + 1, what)
+        return _Copy(readers.signals(names), target, None, None, 0, f"signals {', '.join(names)}")
+    if first.source in readers.COMPUTED:
+        read, size = readers.COMPUTED[first.source]
+        source = _source(index, size)
+        if isinstance(source, np.ndarray):  # tuples take no list of indices
+            return _Copy(lambda s, r: np.array(read(s, r)), target, source, None, 0, what)
+        return _Copy(read, target, source, None, 0, what)
+    read, size = readers.vector(first, used[_group(first)], actions, observations)
+    if first.source in ("goal", "ranges"):
+        what = f"{first.source}.{first.key}"
+    return _Copy(read, target, _source(index, size), (size,) if size else (), max(index) + 1, what)
 
 
 def _locate(policy: str, channel: Channel, actions: ActionSpec, observations: ObservationSpec) -> Channel:
@@ -173,58 +167,13 @@ def _group(channel: Channel) -> tuple[str, str]:
     return channel.source, channel.key if channel.source in ("goal", "ranges") else ""
 
 
-def _source(channel: Channel, used: set[int], actions: ActionSpec, observations: ObservationSpec) -> tuple[Read, int]:
-    """Return how to read the vector of a channel, and the length it must have (0: enough for the indices used)."""
-    source, key = channel.source, channel.key
-    # All of 0..n-1 used means that the vector is known whole: a longer one is another sensor.
-    whole = len(used) if used == set(range(len(used))) else 0
-    if source == "goal":
-        size = 3 if key.endswith("_xyyaw") or key.startswith("pos_") else 4 if key.endswith("_wxyz") else whole
-        return lambda s: s.goal[key], size
-    if source == "ranges":
-        return lambda s: s.ranges[key], whole
-    if source == "last_action":
-        return lambda s: s.last_action, actions.size
-    joints = len(observations.joint_names)
-    table: dict[str, tuple[Read, int]] = {
-        "joint_pos": (lambda s: s.state.joint_pos, joints),
-        "joint_vel": (lambda s: s.state.joint_vel, joints),
-        "base_pos_world_m": (lambda s: s.state.base_pos_world_m, 3),
-        "base_quat_wxyz": (lambda s: s.state.base_quat_wxyz, 4),
-        "base_rot_world_body": (lambda s: rotation_world_body(s.state.base_quat_wxyz), 9),
-        "base_vel_body_mps": (lambda s: s.state.base_vel_body_mps, 3),
-        "base_angvel_body_radps": (lambda s: s.state.base_angvel_body_radps, 3),
-        "base_vel_world_mps": (_vel_world, 3),
-        "gravity_body": (_gravity_body, 3),
-        "to_goal_pos_world_m": (lambda s: s.goal["pos_world_m"] - s.state.base_pos_world_m, 3),
-        "to_goal_pos_body_m": (_to_goal_body, 3),
-    }
-    return table[source]
-
-
-def _signals(names: list[str]) -> Read:
-    def read(sample: Sample) -> list[float]:
-        signals = sample.state.signals
-        return [signals[n] for n in names]
-
-    return read
-
-
-def _vel_world(sample: Sample) -> tuple[float, ...]:
-    r = rotation_world_body(sample.state.base_quat_wxyz)
-    x, y, z = sample.state.base_vel_body_mps.tolist()
-    return r[0] * x + r[1] * y + r[2] * z, r[3] * x + r[4] * y + r[5] * z, r[6] * x + r[7] * y + r[8] * z
-
-
-def _gravity_body(sample: Sample) -> tuple[float, ...]:
-    r = rotation_world_body(sample.state.base_quat_wxyz)
-    return -r[6], -r[7], -r[8]
-
-
-def _to_goal_body(sample: Sample) -> tuple[float, ...]:
-    r = rotation_world_body(sample.state.base_quat_wxyz)
-    x, y, z = (sample.goal["pos_world_m"] - sample.state.base_pos_world_m).tolist()
-    return r[0] * x + r[3] * y + r[6] * z, r[1] * x + r[4] * y + r[7] * z, r[2] * x + r[5] * y + r[8] * z
+def _source(index: list[int], size: int) -> slice | NDArray[np.intp] | None:
+    """Return the cheapest way to take ``index`` from a vector: the whole, a slice, a list."""
+    if index == list(range(size)):
+        return None
+    if index == list(range(index[0], index[0] + len(index))):
+        return slice(index[0], index[0] + len(index))
+    return np.array(index, dtype=np.intp)
 
 
 def _put(spec: TensorSpec, value: NDArray[Any] | None, row: NDArray[Any], what: str) -> None:

@@ -44,13 +44,15 @@ class PolicyController:
         self._states = [
             (session.inputs[t.name], session.outputs[t.source]) for t in contract.inputs if t.role == "state"
         ]
-        self._output = session.outputs[action.name]
+        # A view as (horizon, entries); without chunks, the answer is a chunk of one.
+        self._output = session.outputs[action.name].reshape(-1, len(action.entries))
         self._index = np.array([action_spec.names.index(e.name) for e in action.entries], dtype=np.intp)
         self._low = np.array([e.low for e in action.entries])
         self._high = np.array([e.high for e in action.entries])
-        self._size = action_spec.size
+        self._drives_all = self._index.tolist() == list(range(action_spec.size))
+        self._undriven = np.full((len(self._output), action_spec.size), np.nan)
         self._execute = contract.chunk.execute if contract.chunk else 1
-        self._chunk: Array = np.zeros((0, len(action.entries)))
+        self._chunk: Array = self._undriven[:0]
         self._next = 0
         self._stamp_s = float("nan")
         self.reset()
@@ -111,10 +113,9 @@ class PolicyController:
                 )
         for state, answer in self._states:
             np.copyto(state, answer)
-        # One copy: the bound output is overwritten by the next run. Without a chunk, the answer is a chunk of one.
-        chunk = self._output.reshape(-1, len(self._index)).astype(np.float64)
-        np.maximum(chunk, self._low, out=chunk)
-        self._chunk = np.minimum(chunk, self._high, out=chunk)
+        chunk = np.maximum(self._output, self._low)
+        np.minimum(chunk, self._high, out=chunk)
+        self._chunk = chunk if self._drives_all else self._spread(chunk)
         self._next = 0
         self._stamp_s = sample.state.time_s
 
@@ -126,7 +127,11 @@ class PolicyController:
         """
         if self._next >= len(self._chunk):
             raise PolicyOutputError(f"{self.contract.name}: its {len(self._chunk)} actions are used up; ask it again.")
-        action = np.full(self._size, np.nan)
-        action[self._index] = self._chunk[self._next]
         self._next += 1
-        return action
+        return self._chunk[self._next - 1]
+
+    def _spread(self, chunk: Array) -> Array:
+        """Place (horizon, entries) in the robot's order; the rest is NaN."""
+        spread = self._undriven.copy()
+        spread[:, self._index] = chunk
+        return spread
