@@ -115,7 +115,7 @@ def decode_state(payload: bytes, actions: ActionSpec, observations: ObservationS
         base_quat_wxyz=base[3:7],
         base_vel_body_mps=base[7:10],
         base_angvel_body_radps=base[10:13],
-        signals=dict(zip(observations.signals, signals.tolist())),
+        signals=dict(zip(observations.signals, signals.tolist(), strict=True)),
     )
     return StateMessage(
         acknowledges=acknowledges, is_safe=bool(is_safe), applied=applied, state=state, senses=Senses(**groups)

@@ -52,7 +52,7 @@ class RemoteRobot:
         if self._periods < 1 or abs(ratio - self._periods) > 1e-6:
             self._peer.close()
             raise LinkError(
-                f"{self.name}: commands at {rate_hz} Hz, but its period is {self.dt_ctrl_s} s: no multiple."
+                f"{self.name}: commands at {rate_hz} Hz, its period of {self.dt_ctrl_s} s is no part of that."
             )
         self._seen = 0
         self._last = self._message.applied.copy()

@@ -1,4 +1,4 @@
-"""The fallbacks that come with the runtime. Add one: a class here or in a module of its own, a line in ``FALLBACKS``."""
+"""The fallbacks that come with the runtime. To add one, write a class and a line in ``FALLBACKS``."""
 
 from __future__ import annotations
 

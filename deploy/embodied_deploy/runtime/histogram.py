@@ -41,7 +41,7 @@ class Histogram:
 
     def merge(self, other: Histogram) -> None:
         """Add the samples of another."""
-        self._buckets = [a + b for a, b in zip(self._buckets, other._buckets)]
+        self._buckets = [a + b for a, b in zip(self._buckets, other._buckets, strict=True)]
         self.count += other.count
         self.total_s += other.total_s
         self.max_s = max(self.max_s, other.max_s)

@@ -101,12 +101,14 @@ def unlock_memory() -> None:
 
 def cpu_model() -> str:
     """Return the processor's name as the kernel tells it."""
+    known: dict[str, str] = {}
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            fields = dict(line.partition(":")[::2] for line in file)
+            for line in file:
+                key, _, value = line.partition(":")
+                known.setdefault(key.strip(), value.strip())
     except OSError:
-        fields = {}
-    known = {k.strip(): v.strip() for k, v in fields.items()}
+        pass
     # ARM kernels give no name, only the numbers of maker and part.
     part = f"{known.get('CPU implementer', '')} {known.get('CPU part', '')}".strip()
     return known.get("model name") or known.get("Model") or part or os.uname().machine
