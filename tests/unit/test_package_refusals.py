@@ -135,6 +135,18 @@ def test_a_graph_of_another_shape_is_refused(tmp_path, dims):
     write_package(tmp_path / "x.policy", four, graph_of(["batch", 4]), vectors)
 
 
+def test_weights_in_another_file_are_refused(tmp_path):
+    from onnx import external_data_helper, load_from_string
+
+    model = load_from_string(tiny.linear())
+    external_data_helper.set_external_data(model.graph.initializer[0], "weights.bin")
+    model.graph.initializer[0].ClearField("raw_data")
+    vectors = tiny.parity_of(tiny.linear(), C)
+    with pytest.raises(PackageError, match="keeps w in another file") as error:
+        write_package(tmp_path / "x.policy", C, model.SerializeToString(), vectors)
+    assert error.value.reason == "missing_file"
+
+
 IMAGE = TensorSpec(name="image", role="image", dtype="uint8", shape=(8, 8, 3), source="front_cam")
 STATE = TensorSpec(name="memory", role="state", dtype="float32", shape=(1,), source="memory_next")
 C = tiny.contract()

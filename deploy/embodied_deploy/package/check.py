@@ -74,9 +74,16 @@ def check_graph(contract: PolicyContract, graph: GraphInfo) -> None:
     """Refuse a graph that is not the one the contract was written for.
 
     Raises:
-      PackageError: ``opset``, ``tensor``, or the part that differs from the graph's stamp: ``order``, ``unit``,
+      PackageError: ``missing_file``, ``opset``, ``tensor``, or the part that differs from the graph's stamp: ``order``, ``unit``,
         ``frame``, ``range``, ``rate``, ``robot``; ``format`` when it carries no stamp.
     """
+    if graph.outside:
+        names = ", ".join(graph.outside[:5])
+        raise PackageError(
+            "missing_file",
+            f"{contract.name}: the graph keeps {names} in another file, which no package holds. Export it with its "
+            "weights inside.",
+        )
     opset = graph.opsets.get("", graph.opsets.get("ai.onnx", 0))
     if opset != contract.opset or opset not in OPSETS:
         raise PackageError(

@@ -16,8 +16,10 @@ from embodied_deploy.package.codec import canonical
 from embodied_deploy.package.contract import PolicyContract
 
 _MODEL_GRAPH, _MODEL_OPSET, _MODEL_METADATA = 7, 8, 14
-_GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT = 5, 11, 12
-_TENSOR_NAME = 8
+_MODEL_FUNCTIONS, _FUNCTION_NODE = 25, 7
+_GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT = 1, 5, 11, 12
+_NODE_ATTRIBUTE, _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS = 5, (5, 10), (6, 11)
+_TENSOR_NAME, _TENSOR_PLACE = 8, 14
 _DTYPES = {1: "float32", 2: "uint8", 7: "int64", 10: "float16", 11: "float64", 6: "int32", 9: "bool", 3: "int8"}
 PREFIX = "embodied."
 """Keys of the metadata that this project writes; each ends with the reason word of its refusal."""
@@ -41,12 +43,14 @@ class GraphInfo:
       metadata: free key to value pairs of the exporter.
       inputs: in order, without initializers.
       outputs: in order.
+      outside: names of weights that lie in other files, which no hash of the package covers.
     """
 
     opsets: Mapping[str, int]
     metadata: Mapping[str, str]
     inputs: tuple[GraphTensor, ...]
     outputs: tuple[GraphTensor, ...]
+    outside: tuple[str, ...] = ()
 
 
 def read_graph(data: bytes) -> GraphInfo:
@@ -95,9 +99,12 @@ def _info(data: memoryview) -> GraphInfo:
     opsets: dict[str, int] = {}
     metadata: dict[str, str] = {}
     graph: memoryview | None = None
+    outside: list[str] = []
     for number, value, _, _ in _fields(data):
         if number == _MODEL_GRAPH:
             graph = value
+        elif number == _MODEL_FUNCTIONS:
+            outside += [w for n, v, _, _ in _fields(value) if n == _FUNCTION_NODE for w in _outside_node(v)]
         elif number == _MODEL_METADATA:
             key, text = _pair(value)
             metadata[key] = text
@@ -114,7 +121,31 @@ def _info(data: memoryview) -> GraphInfo:
         metadata=metadata,
         inputs=tuple(t for t in inputs if t.name not in weights),
         outputs=tuple(_tensor(v) for n, v in inner if n == _GRAPH_OUTPUT),
+        outside=(*outside, *_outside_graph(graph)),
     )
+
+
+def _outside_graph(data: memoryview) -> Iterator[str]:
+    """Yield the names of tensors whose values lie in another file, in subgraphs too."""
+    for number, value, _, _ in _fields(data):
+        if number == _GRAPH_INITIALIZER:
+            yield from _outside_tensor(value)
+        elif number == _GRAPH_NODE:
+            yield from _outside_node(value)
+
+
+def _outside_node(data: memoryview) -> Iterator[str]:
+    for attribute in (v for n, v, _, _ in _fields(data) if n == _NODE_ATTRIBUTE):
+        for number, value, _, _ in _fields(attribute):
+            if number in _ATTRIBUTE_TENSORS:
+                yield from _outside_tensor(value)
+            elif number in _ATTRIBUTE_GRAPHS:
+                yield from _outside_graph(value)
+
+
+def _outside_tensor(data: memoryview) -> Iterator[str]:
+    if any(n == _TENSOR_PLACE and v for n, v, _, _ in _fields(data)):
+        yield _text(data, _TENSOR_NAME) or "a constant"
 
 
 def _tensor(data: memoryview) -> GraphTensor:

@@ -135,6 +135,7 @@ def load_package(
     robot: RobotLike | RobotSide | None = None,
     trusted_keys: TrustedKeys | None = None,
     check_parity: bool = True,
+    config: Mapping[str, str] | None = None,
 ) -> Package:
     """Load a package, or say why not.
 
@@ -144,6 +145,7 @@ def load_package(
       trusted_keys: public keys (files or 32 bytes each) one of which must have signed it. None demands no signature;
         one that is there must hold all the same.
       check_parity: run the parity vectors here; needs onnxruntime.
+      config: options of the session that runs them, see :func:`embodied_deploy.policy.session.open_session`.
 
     Raises:
       PackageError: refused; ``reason`` is one of :data:`embodied_deploy.errors.REASONS`.
@@ -169,7 +171,7 @@ def load_package(
         signed=bool(signer),
         signer=signer.hex(),
         trusted=keys is not None,
-        parity_error=_run_parity(files[GRAPH], contract, parity) if check_parity else None,
+        parity_error=_run_parity(files[GRAPH], contract, parity, config) if check_parity else None,
         extras={n: d for n, d in files.items() if n not in (*_REQUIRED, SIGNATURE)},
     )
 
@@ -252,10 +254,10 @@ def _check_robot(contract: PolicyContract, robot: RobotLike | RobotSide) -> None
         check_robot(contract, robot.action_spec, robot.observation_spec, robot.kind, robot.dt_ctrl_s)
 
 
-def _run_parity(graph: bytes, contract: PolicyContract, parity: Parity) -> float:
+def _run_parity(graph: bytes, contract: PolicyContract, parity: Parity, config: Mapping[str, str] | None) -> float:
     from embodied_deploy.policy.session import open_session
 
-    session = open_session(graph)
+    session = open_session(graph, config=config)
     names = [t.name for t in contract.outputs]
     return check_parity(parity, contract, lambda feed: dict(zip(names, session.run(names, dict(feed)), strict=True)))
 
