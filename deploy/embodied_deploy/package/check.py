@@ -74,8 +74,8 @@ def check_graph(contract: PolicyContract, graph: GraphInfo) -> None:
     """Refuse a graph that is not the one the contract was written for.
 
     Raises:
-      PackageError: ``missing_file``, ``opset``, ``tensor``, or the part that differs from the graph's stamp: ``order``, ``unit``,
-        ``frame``, ``range``, ``rate``, ``robot``; ``format`` when it carries no stamp.
+      PackageError: ``missing_file``, ``opset``, ``tensor``, or the part that differs from the graph's stamp: ``order``,
+        ``unit``, ``frame``, ``range``, ``rate``, ``robot``; ``format`` when it carries no stamp.
     """
     if graph.outside:
         names = ", ".join(graph.outside[:5])
