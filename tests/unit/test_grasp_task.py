@@ -113,7 +113,11 @@ def test_the_teacher_moves_in_small_steps_and_not_below_its_grasp(
     x: float, y: float, z: float, yaw: float, width: float, force: float
 ) -> None:
     hand = Hand(
-        pos_m=GOAL.pos_m + [x, y, z], yaw_rad=yaw, width_m=width, force_n=force, is_closing=width < teacher.OPEN_M - 0.008
+        pos_m=GOAL.pos_m + np.array([x, y, z]),
+        yaw_rad=yaw,
+        width_m=width,
+        force_n=force,
+        is_closing=width < teacher.OPEN_M - 0.008,
     )
     point, heading, _ = teacher.advise(hand, GOAL)
     assert np.linalg.norm(point - hand.pos_m) <= teacher.SPEED_MPS * teacher.DT_S + 1e-9
@@ -122,7 +126,7 @@ def test_the_teacher_moves_in_small_steps_and_not_below_its_grasp(
 
 
 def test_the_teacher_begins_again_after_closing_on_nothing() -> None:
-    hand = Hand(pos_m=GOAL.pos_m + [0.0, 0.0, 0.02], yaw_rad=0.2, width_m=0.0, force_n=36.0, is_closing=True)
+    hand = Hand(pos_m=GOAL.pos_m + np.array([0.0, 0.0, 0.02]), yaw_rad=0.2, width_m=0.0, force_n=36.0, is_closing=True)
     points, _, closes = teacher.chunk(hand, GOAL)
     assert not closes[0]
     assert points[0, 2] > hand.pos_m[2]
