@@ -10,3 +10,21 @@ if TYPE_CHECKING:
     from embodied.train.contract import Recipe
 
 RECIPES: Registry[Recipe] = Registry("recipes")
+RECIPES.add(
+    "quad-hover@1",
+    "embodied.train.flight.recipe:QUAD_HOVER",
+    summary="hold a point in wind: MLP to four rotor thrusts, by PPO",
+    tags=("drones", "rl"),
+)
+RECIPES.add(
+    "quad-waypoint@1",
+    "embodied.train.flight.recipe:QUAD_WAYPOINT",
+    summary="visit points in order in wind: MLP to four rotor thrusts, by PPO",
+    tags=("drones", "rl"),
+)
+RECIPES.add(
+    "reach-and-grasp@1",
+    "embodied.train.grasp.recipe:REACH_AND_GRASP",
+    summary="take a thing from a table by a 64x64 wrist camera: CNN to chunks of arm and gripper targets, by imitation",
+    tags=("household", "images"),
+)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from embodied.errors import EmbodiedError, require
+from embodied.train.commit import training_commit
 
 CHECKPOINT_FORMAT = 1
 _VERSIONS = ("embodied-stack", "torch", "numpy", "mujoco", "onnx", "onnxruntime", "rsl-rl-lib")
@@ -59,8 +60,6 @@ class TrainRun:
         Raises:
           TrainError: the folder holds a run of another recipe, recipe version or seed.
         """
-        from embodied.train.commit import training_commit
-
         identity = {"recipe": self.recipe, "recipe_version": self.recipe_version, "seed": self.seed}
         target = self.folder / "run.json"
         if target.exists():
@@ -113,6 +112,7 @@ class TrainRun:
             "recipe_version": self.recipe_version,
             "seed": self.seed,
             "step": step,
+            "commit": training_commit(),
             "versions": versions(),
             **state,
         }
