@@ -24,8 +24,9 @@ from embodied_deploy.package.contract import Training
 
 Array = NDArray[np.floating]
 
-STAGES = 3
-EPISODES_PER_STEP = (0.1, 0.1, 0.2)
+STAGES = 2
+EPISODES_PER_STEP = (2 / 15, 0.2)
+_PILOT_SHARE = 3  # a third of the steps makes a learner good enough to find its own mistakes
 LEARNER_SHARE = 0.8
 CONFIG = SupervisedConfig()
 _AGE_DISCOUNT = 0.85  # later actions of a chunk matter less: the next chunk replaces them
@@ -123,7 +124,7 @@ def training_seed(run_seed: int, stage: int) -> int:
 
 def learn(run: TrainRun) -> None:
     """Train in stages; each stage and each step of it is resumed where it was interrupted."""
-    pilot_steps, parts = max(1, run.steps // 4), []
+    pilot_steps, parts = max(1, run.steps // _PILOT_SHARE), []
     actor: Actor | None = None
     stats: dict[str, Array] = {}
     for stage in range(STAGES):

@@ -24,7 +24,7 @@ class ReachAndGrasp(Recipe):
     summary: ClassVar[str] = (
         "take a thing from a table by a 64x64 wrist camera and proprioception, in chunks of actions"
     )
-    default_steps: ClassVar[int] = 4000
+    default_steps: ClassVar[int] = 3000
 
     def train(self, run: TrainRun) -> None:
         """Imitate the scripted teacher, then correct the learner on its own episodes."""
