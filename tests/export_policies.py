@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.util
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+
+if any(importlib.util.find_spec(name) is None for name in ("torch", "onnx", "onnxscript", "onnxruntime")):
+    pytest.skip("torch, onnx, onnxscript and onnxruntime come with the extra 'export'", allow_module_level=True)
+
 import torch
 from torch import nn
 
+from embodied.export.calibration import CalibrationSet
+from embodied.export.onnx import to_onnx
 from embodied.seeding import stream_rng
 from embodied_deploy.package.contract import Chunk, Entry, PolicyContract, TensorSpec, Training
 
@@ -115,6 +125,26 @@ class Mlp(nn.Module):
         return (self.limiter(self.head(self.body(self.normalizer(observation)))),)
 
 
+class MultiplyingNormalizer(nn.Module):
+    """The usual form on a device, and the one that quantizers take hold of: they know Mul, but not Div."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(12))
+        self.register_buffer("factor", torch.as_tensor(1.0 / SCALES, dtype=torch.float32))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.clamp((x - self.mean) * self.factor, -5.0, 5.0)
+
+
+class MultiplyingMlp(Mlp):
+    """The same policy with the other form of normaliser."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.normalizer = MultiplyingNormalizer()
+
+
 class FoldedMlp(Mlp):
     """The same function with the normaliser folded into the first layer: what the exporter must refuse."""
 
@@ -156,6 +186,25 @@ class SequenceRecurrent(Recurrent):
     def forward(self, observation: torch.Tensor, state_in: torch.Tensor) -> tuple[torch.Tensor, ...]:
         out, state = self.cell(self.normalizer(observation)[:, None], state_in[None])
         return self.limiter(self.head(out[:, 0])), state[0]
+
+
+class History(nn.Module):
+    """Two observations, the older one a state, normalised together; raw values reach a layer beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        state_in = TensorSpec(name="past_in", role="state", dtype="float32", shape=(12,), source="past_out")
+        state_out = TensorSpec(name="past_out", role="state", dtype="float32", shape=(12,))
+        self.contract = contract("history", (observation(), state_in), (action(2), state_out))
+        self.normalizer = Normalizer(np.zeros(24), np.tile(SCALES, 2))
+        self.body = nn.Sequential(nn.Linear(24, 32), nn.Tanh(), nn.Linear(32, 2))
+        self.direct = nn.Linear(24, 2)
+        self.limiter = Limiter([1.0, 1.0])
+
+    def forward(self, observation: torch.Tensor, past_in: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        both = torch.cat([observation, past_in], dim=1)
+        out = self.body(self.normalizer(both)) + 0.001 * self.direct(both)
+        return self.limiter(out), observation * 1.0
 
 
 class Convolutional(nn.Module):
@@ -232,6 +281,17 @@ def feed(policy: Any, count: int, seed: int = 0) -> dict[str, np.ndarray]:
             found[spec.name] = np.kron(coarse, np.ones((1, 8, 8, 1))).astype(np.uint8)
         elif spec.role == "tokens":
             found[spec.name] = rng.integers(0, 20, shape).astype(np.int64)
+        elif spec.name == "past_in":
+            found[spec.name] = observations(count, seed + 100)
         else:
             found[spec.name] = np.tanh(rng.normal(size=shape)).astype(np.float32)
     return found
+
+
+@cache
+def exported(kind: type[nn.Module]) -> tuple[Any, CalibrationSet, Any]:
+    """Return a policy, a calibration set that is not on disk, and its fp32 graph; made once, not to be changed."""
+    policy = make(kind)
+    data = feed(policy, 320, seed=7)
+    calibration = CalibrationSet(feed=data, sha256="0" * 64, path=Path("calibration.npz"))
+    return policy, calibration, to_onnx(policy, data)

@@ -53,24 +53,37 @@ def to_onnx(policy: ExportablePolicy, feed: Feed) -> onnx.ModelProto:
         raise ExportError("contract", f"opset {contract.opset} is not in {OPSETS.start}..{OPSETS.stop - 1}.")
     example = tuple(torch.from_numpy(np.ascontiguousarray(feed[t.name][:EXAMPLE_BATCH])) for t in contract.inputs)
     _check_forward(policy, example)
-    with torch.no_grad(), _quiet():
-        program = torch.onnx.export(
-            policy,
-            example,
-            dynamo=True,
-            opset_version=contract.opset,
-            dynamic_shapes=_dynamic_shapes(policy, len(example)),
-            input_names=[t.name for t in contract.inputs],
-            output_names=[t.name for t in contract.outputs],
-            external_data=False,
-            verbose=False,
-        )
+    program = _export(policy, example, contract)
     model: onnx.ModelProto = program.model_proto
     _strip(model)
     check_signature(model, contract)
     check_normalizers_exist(model, _modules(policy))
     check_parity(policy, model, feed)
     return model
+
+
+def _export(policy: ExportablePolicy, example: tuple[torch.Tensor, ...], contract: PolicyContract) -> Any:  # noqa: ANN401
+    torch = require("torch", "export")
+    try:
+        with torch.no_grad(), _quiet():
+            return torch.onnx.export(
+                policy,
+                example,
+                dynamo=True,
+                opset_version=contract.opset,
+                dynamic_shapes=_dynamic_shapes(policy, len(example)),
+                input_names=[t.name for t in contract.inputs],
+                output_names=[t.name for t in contract.outputs],
+                external_data=False,
+                verbose=False,
+            )
+    except torch.onnx.OnnxExporterError as error:
+        why = " ".join(str(error.__cause__ or error).split())[:400]
+        raise ExportError(
+            "contract",
+            f"torch cannot trace {contract.name} for every batch size ({why}). Write forward without branches on "
+            "values and without fixed batch sizes: reshape(-1, …), torch.where.",
+        ) from error
 
 
 def check_signature(model: onnx.ModelProto, contract: PolicyContract) -> None:
