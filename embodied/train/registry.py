@@ -28,3 +28,15 @@ RECIPES.add(
     summary="take a thing from a table by a 64x64 wrist camera: CNN to chunks of arm and gripper targets, by imitation",
     tags=("household", "images"),
 )
+RECIPES.add(
+    "base-navigation@1",
+    "embodied.train.navigation.recipe:BASE_NAVIGATION",
+    summary="drive a mobile robot to a goal through a furnished room by its scanner: GRU, by imitation (DAgger)",
+    tags=("warehouse", "recurrent"),
+)
+RECIPES.add(
+    "base-navigation-mlp@1",
+    "embodied.train.navigation.recipe:BASE_NAVIGATION_MLP",
+    summary="drive a mobile robot to a goal through a furnished room by its scanner: MLP, by imitation (DAgger)",
+    tags=("warehouse",),
+)
