@@ -58,7 +58,8 @@ class Histogram:
         for i, n in enumerate(self._buckets):
             seen += n
             if n and seen >= rank:
-                return min(_LOW_S * _FACTOR**i, self.max_s)
+                # The last bucket has no upper edge.
+                return self.max_s if i == len(self._buckets) - 1 else min(_LOW_S * _FACTOR**i, self.max_s)
         return self.max_s
 
     @property
