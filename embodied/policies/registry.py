@@ -24,3 +24,11 @@ def shipped(name: str, precision: str = "fp32") -> Path:
       UnknownNameError: no such policy or precision; the message holds the nearest ones.
     """
     return POLICIES.get(name).path(precision)
+
+
+POLICIES.add(
+    "quad-hover@1",
+    "embodied.policies.shipped:QUAD_HOVER",
+    summary="quadrotor: hold a point in wind, 50 Hz, MLP",
+    tags=("quadrotor", "controller"),
+)

@@ -43,3 +43,6 @@ class ShippedPolicy:
                 f"{self.name}@{self.version}: not shipped as {precision!r}. {nearest_hint(precision, self.precisions)}"
             )
         return FOLDER / f"{self.name}@{self.version}.{precision}.policy"
+
+
+QUAD_HOVER = ShippedPolicy("quad-hover", 1)
