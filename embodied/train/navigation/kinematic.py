@@ -74,6 +74,7 @@ class KinematicWorld:
         ox, oy = c * dx + s * dy, c * dy - s * dx
         rx = ray[:, :, None, 0] * c[:, None] + ray[:, :, None, 1] * s[:, None]  # (k, b, m)
         ry = ray[:, :, None, 1] * c[:, None] - ray[:, :, None, 0] * s[:, None]
+        # A ray along a side divides by zero: infinities compare as they should, 0 / 0 on the side itself is a miss.
         with np.errstate(divide="ignore", invalid="ignore"):
             near_x, far_x = _slab(ox[:, None], rx, self.boxes[at, None, :, 2])
             near_y, far_y = _slab(oy[:, None], ry, self.boxes[at, None, :, 3])
@@ -120,8 +121,9 @@ class KinematicWorld:
 
 def _slab(origin: Array, ray: Array, half: Array) -> tuple[Array, Array]:
     """Return where rays enter and leave the strip of half width ``half`` around zero."""
-    a, b = (-half - origin) / ray, (half - origin) / ray
-    return np.fmin(a, b), np.fmax(a, b)
+    slope = 1.0 / ray
+    middle, reach = -origin * slope, half * np.abs(slope)
+    return middle - reach, middle + reach
 
 
 def _hull_outline() -> Array:

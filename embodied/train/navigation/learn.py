@@ -25,7 +25,7 @@ GRU_NAME = "base-navigation"
 STAGES = 5
 PILOT_SHARE = 0.2
 """Steps of each stage but the last, as a share of the run's."""
-ROOMS_PER_STEP = 0.05
+ROOMS_PER_STEP = 0.06
 LEARNER_SHARE = 0.85
 CONFIG = SupervisedConfig(batch_size=48, learning_rate=2e-3, evaluate_every=500, save_every=1000, ema_decay=0.998)
 

@@ -139,8 +139,7 @@ def _furnish(rng: np.random.Generator, size: Array) -> tuple[Array, int]:
             break
         is_at_wall = rng.random() < 0.35
         box = _at_wall(rng, size) if is_at_wall else _free_standing(rng, size)
-        others = np.array(boxes[4:] if is_at_wall else boxes)
-        if not len(others) or _gap_m(box, others) >= GAP_M:
+        if _has_room(box, np.array(boxes[: 0 if is_at_wall else 4]).reshape(-1, 5), np.array(boxes[4:]).reshape(-1, 5)):
             boxes.append(box)
     return np.array(boxes), num_walls
 
@@ -171,11 +170,17 @@ def _free_standing(rng: np.random.Generator, size: Array) -> Array:
     return np.array([*(rng.uniform(0.15, 0.85, 2) * size), *half, rng.uniform(-np.pi, np.pi)])
 
 
-def _gap_m(box: Array, others: Array) -> float:
-    """Return the distance between a box and the nearest other one (from points 5 cm apart along their edges)."""
-    ours = box_clearance(_outline(box), others).min()
-    theirs = min(float(box_clearance(_outline(other), box[None]).min()) for other in others)
-    return float(min(ours, theirs))
+def _has_room(box: Array, walls: Array, others: Array) -> bool:
+    """Return whether a box keeps :data:`GAP_M` from outer walls and other boxes (from points along their edges)."""
+    ours = _outline(box)
+    if len(walls) and box_clearance(ours, walls).min() < GAP_M:
+        return False
+    apart = np.hypot(others[:, 0] - box[0], others[:, 1] - box[1]) - np.hypot(others[:, 2], others[:, 3])
+    others = others[apart - np.hypot(box[2], box[3]) < GAP_M]
+    if not len(others):
+        return True
+    theirs = np.concatenate([_outline(other) for other in others])
+    return bool(min(box_clearance(ours, others).min(), box_clearance(theirs, box[None]).min()) >= GAP_M)
 
 
 def _outline(box: Array) -> Array:
