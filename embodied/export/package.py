@@ -22,7 +22,7 @@ from embodied_deploy.package.load import SUFFIX, Signer, write_package
 from embodied_deploy.package.parity import Parity
 
 PARITY_VECTORS = 256
-_PARITY_BYTES = 4_000_000
+_PARITY_BYTES = 500_000
 """Images make vectors large; fewer are kept then, never under 16."""
 
 _FLOOR = {"fp32": 1e-5, "fp16": 1e-2, "int8-dynamic": 1e-4, "int8-static": 1e-4, "w4a8": 4e-2}

@@ -10,6 +10,7 @@ from embodied.robots.mobile_manipulator.spec import MOBILE_MANIPULATOR
 from embodied.train.contract import Score
 from embodied.train.grasp.scene import grasp_scene
 from embodied.train.grasp.task import GraspEpisode
+from embodied.train.grasp.teacher import label
 from embodied_deploy.package.load import load_package
 from embodied_deploy.policy.controller import PolicyController
 from embodied_deploy.policy.session import PolicySession
@@ -45,6 +46,14 @@ def run_seed(payload: tuple[str, int]) -> Score:
     if package not in _loaded:
         _loaded[package] = open_package(Path(package))
     return run_episode(_loaded[package], seed)
+
+
+def run_teacher(seed: int) -> Score:
+    """Return the score of the teacher that knows all poses, undisturbed."""
+    episode = GraspEpisode(grasp_scene(seed))
+    while not episode.is_over:
+        episode.step(label(episode, 1)[0])
+    return Score(seed=seed, value=float(episode.is_success), outcome=episode.outcome, steps=episode.steps)
 
 
 def _score(ending: Ending, seed: int) -> Score:

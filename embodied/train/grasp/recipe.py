@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from embodied.export.options import ExportOptions
 from embodied.train.contract import ExportablePolicy, Feed, Recipe, Score
 from embodied.train.run import TrainRun
 
@@ -24,6 +25,8 @@ class ReachAndGrasp(Recipe):
     summary: ClassVar[str] = (
         "take a thing from a table by a 64x64 wrist camera and proprioception, in chunks of actions"
     )
+    export_options: ClassVar[ExportOptions] = ExportOptions(exclude=("body", "head"))
+    """Only the convolutions and what follows them are large; joint positions need more than 8 bits."""
     default_steps: ClassVar[int] = 3000
 
     def train(self, run: TrainRun) -> None:
