@@ -38,7 +38,9 @@ def test_frames_survive_any_cut_and_garbage_between_them():
 
 
 @pytest.mark.parametrize(
-    ("at", "kind"), [(4, "header"), (16, "header"), (24, "header"), (45, "payload")], ids=["version", "seq", "length", "x"]
+    ("at", "kind"),
+    [(4, "header"), (16, "header"), (24, "header"), (45, "payload")],
+    ids=["version", "seq", "length", "x"],
 )
 def test_a_flipped_byte_costs_one_frame(at, kind):
     frame = bytearray(encode(Kind.COMMAND, 1, 1, b"12345678"))
@@ -131,7 +133,9 @@ def test_a_remote_robot_does_what_a_local_one_does(scheme, tmp_path):
     commands = rng.uniform(-1.5, 1.5, (30, 2))
     commands[7, 0] = np.nan
     local = LoopbackRobot(BASE, EYES, "base", DT_S)
-    server = RobotServer(LoopbackRobot(BASE, EYES, "base", DT_S), LOCAL if scheme == "tcp" else f"unix:{tmp_path}/r", 60)
+    server = RobotServer(
+        LoopbackRobot(BASE, EYES, "base", DT_S), LOCAL if scheme == "tcp" else f"unix:{tmp_path}/r", 60
+    )
     with serving(server):
         remote = RemoteRobot(server.endpoint)
         local.stop()  # the server stops its robot before it serves it
@@ -205,7 +209,16 @@ def test_frames_that_are_not_obeyed_are_counted_by_kind():
         sent = np.array(robot.sent)
     assert np.array_equal(sent[:2], [[0.1, 0.1], [0.2, 0.2]])
     assert not np.any(sent == 0.9)
-    expected = {"duplicate": 1, "old": 1, "foreign": 1, "payload": 1, "garbage": 1, "nan": 1, "size": 1, "unexpected": 1}
+    expected = {
+        "duplicate": 1,
+        "old": 1,
+        "foreign": 1,
+        "payload": 1,
+        "garbage": 1,
+        "nan": 1,
+        "size": 1,
+        "unexpected": 1,
+    }
     assert dict(server.faults) == expected
 
 

@@ -107,7 +107,10 @@ def test_onnxruntime_lets_the_loop_run_while_it_computes(tmp_path):
     w = (rng.normal(size=(size, size)) / np.sqrt(size)).astype(np.float32)
     first, last = np.ones((5, size), np.float32), np.ones((size, 4), np.float32)
     widen = np.ones((1, size, 1), np.float32)
-    nodes = [helper.make_node("MatMul", ["obs", "first"], ["row"]), helper.make_node("Unsqueeze", ["row", "axis"], ["r"])]
+    nodes = [
+        helper.make_node("MatMul", ["obs", "first"], ["row"]),
+        helper.make_node("Unsqueeze", ["row", "axis"], ["r"]),
+    ]
     nodes.append(helper.make_node("Mul", ["r", "widen"], ["h0"]))
     count = 12
     nodes += [helper.make_node("MatMul", [f"h{i}", "w"], [f"h{i + 1}"]) for i in range(count)]

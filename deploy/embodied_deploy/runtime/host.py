@@ -79,6 +79,8 @@ def drive(
     clock = MonotonicClock() if config.realtime else None
     options = config.options
 
+    log.event("package", policy=package.contract.name, version=package.contract.version, sha256=package.sha256)
+
     def tell(refused: list[str]) -> None:
         for line in refused:
             name, _, message = line.partition(": ")
@@ -92,7 +94,6 @@ def drive(
     loop = EdgeLoop(
         robot, policy, inference, clock=clock, goal=config.goal, log=log, config=config.loop, notifier=notifier
     )
-    log.event("package", policy=package.contract.name, version=package.contract.version, sha256=package.sha256)
     if on_loop is not None:
         on_loop(loop)
     tell(apply_to_thread(options))
