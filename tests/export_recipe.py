@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from embodied.export.options import ExportOptions
+from embodied.export.options import ExportOptions, GateLimits
 from embodied.seeding import stream_rng
 from embodied.train.contract import Recipe, Score
 from embodied_deploy.package.load import load_package
@@ -40,7 +40,7 @@ class HoldPoint(Recipe):
     version = "1"
     summary = "hold a point mass"
     default_steps = 400
-    export_options = ExportOptions(exclude=("body.2",))
+    export_options = ExportOptions(exclude=("body.2",), limits=GateLimits(mean_of_std=0.5))
 
     def train(self, run):
         torch.manual_seed(run.seed)

@@ -19,7 +19,9 @@ CALIBRATION_SAMPLES = 1024
 """Samples a recipe is asked for; ranges settle with a few hundred, the rest is hold-out and parity vectors."""
 
 MIN_SAMPLES = 64
-HOLDOUT_SHARE = 0.25
+_BLOCKS, _HOLDOUT_EVERY = 16, 4
+"""Every fourth of sixteen blocks is held out: neighbours in time look alike, whole stretches of rollouts do not."""
+
 OUTSIDE_SHARE = 0.01
 """Share of an entry's samples that may lie outside its range: rollouts touch their borders."""
 
@@ -45,17 +47,18 @@ class CalibrationSet:
 
     @property
     def fitting(self) -> Feed:
-        """The first samples: ranges are taken from these."""
-        return {k: v[: self._cut] for k, v in self.feed.items()}
+        """Samples that ranges are taken from."""
+        return {k: v[~self._is_held_out] for k, v in self.feed.items()}
 
     @property
     def holdout(self) -> Feed:
-        """The last samples: rollouts that calibration never saw; errors are measured on these."""
-        return {k: v[self._cut :] for k, v in self.feed.items()}
+        """Samples that errors are measured on: stretches of rollouts that calibration never saw."""
+        return {k: v[self._is_held_out] for k, v in self.feed.items()}
 
     @property
-    def _cut(self) -> int:
-        return self.samples - max(1, round(self.samples * HOLDOUT_SHARE))
+    def _is_held_out(self) -> NDArray[np.bool_]:
+        block = np.arange(self.samples) * _BLOCKS // self.samples
+        return block % _HOLDOUT_EVERY == _HOLDOUT_EVERY - 1
 
 
 def record_calibration(

@@ -14,7 +14,7 @@ from embodied.train.contract import Feed
 from embodied_deploy.package.load import Package
 from embodied_deploy.policy.session import PolicySession
 
-ROUNDS, ROUND_S = 12, 0.05
+ROUNDS, ROUND_S = 12, 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

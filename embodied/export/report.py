@@ -86,10 +86,10 @@ def make_rows(
     """
     ordered = sorted(exported, key=lambda e: e.contract.precision != "fp32")
     packages = [load_package(e.path) for e in ordered]
-    latencies = measure_latency(packages, calibration.holdout)
+    latencies = measure_latency(packages, calibration.holdout) if packages else []
     scores: list[PairedScore | None] = [None] * len(ordered)
     if recipe is not None and seeds:
-        if ordered[0].contract.precision != "fp32":
+        if not ordered or ordered[0].contract.precision != "fp32":
             raise ExportError("contract", "scores are compared with fp32: add --precision fp32.")
         found = [recipe.evaluate(e.path, seeds, workers) for e in ordered]
         scores = [compare_scores(f, found[0]) for f in found]

@@ -128,7 +128,7 @@ def test_the_report_holds_every_figure(result):
         assert 0 < row.latency.p50_us <= row.latency.p99_us
         assert row.graph_bytes < rows["fp32"].graph_bytes
     document = json.loads(result.report.with_suffix(".json").read_text())
-    assert [p["precision"] for p in document["precisions"]][0] == "fp32"
+    assert document["precisions"][0]["precision"] == "fp32"
     assert document["calibration"]["samples"] == 512
     page = result.report.read_text()
     assert all(f"| {precision} |" in page for precision in PRECISIONS)
@@ -177,7 +177,7 @@ def test_the_command_writes_signed_packages_and_takes_its_own_set_again(run, tmp
     rows = json.loads(first.stdout)["precisions"]
     assert [r["precision"] for r in rows] == ["fp32", "int8-static"]
     assert rows[1]["score"]["episodes"] == 4
-    package = load_package(tmp_path / "a" / "mlp@1.int8-static.policy", trusted_keys=[tmp_path / "key.pem.pub"])
+    package = load_package(tmp_path / "a" / "mlp@1.int8-static.policy", trusted_keys=[tmp_path / "key.pub"])
     assert package.contract.calibration_sha256
     second = command(
         run.checkpoint_path, "--precision", "int8-static", "--out", tmp_path / "b", "--key", tmp_path / "key.pem",
@@ -196,7 +196,6 @@ def test_the_command_says_what_it_refused(run, tmp_path, monkeypatch):
     assert done.exit_code == 1
     assert "refused: gate: w4a8 is too far from fp32" in done.stderr
     assert "fp32.policy" in done.stdout
-    assert command(*arguments, "--out", tmp_path, "--force").exit_code == 0
 
 
 def test_a_checkpoint_that_is_none_is_named(tmp_path):
