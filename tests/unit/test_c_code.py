@@ -11,7 +11,7 @@ pytest.importorskip("onnx", reason="onnx comes with the extra 'export'")
 from onnx import helper
 
 from embodied.export.c_code import SourceError, UnsupportedGraphError, emit_c
-from embodied.export.c_code.build import HOST
+from embodied.export.c_code.build import HOST, difference
 from embodied.export.c_code.helpers import HELPERS
 from embodied.export.c_code.literal import c_comment, c_float, c_identifier, c_macro, c_string
 from embodied.export.c_code.render import q31
@@ -164,6 +164,35 @@ def test_a_refused_package_and_a_bad_folder_say_why(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SourceError, match="cannot be written"):
         emit_c(loaded, tmp_path / "file" / "below")
+
+
+@needs_gcc
+def test_pieces_and_joints_of_vectors(tmp_path):
+    ints = {n: np.array([v], np.int64) for n, v in {"one": 1, "three": 3, "last": -2, "far": 2**40, "axis": 1}.items()}
+    nodes = [
+        helper.make_node("Slice", ["obs", "one", "three", "axis"], ["a"]),
+        helper.make_node("Slice", ["obs", "last", "far", "axis"], ["b"]),
+        helper.make_node("Split", ["obs"], ["c", "d"], axis=-1, num_outputs=2),  # 3 and 2
+        helper.make_node("Add", ["a", "b"], ["ab"]),
+        helper.make_node("Mul", ["ab", "d"], ["abd"]),
+        helper.make_node("Concat", ["d", "abd"], ["joined"], axis=1),
+        helper.make_node("Reshape", ["joined", "shape"], ["square"]),
+        helper.make_node("Max", ["square", "floor"], ["cut"]),
+        helper.make_node("Flatten", ["cut"], ["action"]),
+    ]
+    weights = ints | {"shape": np.array([-1, 2, 2]), "floor": np.array([[-0.5, 0.1]], np.float32)}
+    loaded, source = emitted(tmp_path, graph(nodes, weights, 5, 4), 5, 4)
+    inputs, expected = loaded.parity.inputs["obs"], loaded.parity.outputs["action"]
+    assert difference(source, HOST, inputs, expected, tmp_path) == 0.0
+
+
+@pytest.mark.parametrize(("start", "axis", "why"), [(5, 1, "is empty"), (0, 0, "axis after the batch")])
+def test_pieces_that_make_no_sense_are_refused(tmp_path, start, axis, why):
+    _, loaded = package(tmp_path, mlp(RNG(0), 5, [8], 4), 5, 4)
+    weights = {n: np.array([v], np.int64) for n, v in {"from": start, "to": 9, "axis": axis}.items()}
+    nodes = [node("Slice", ["obs", "from", "to", "axis"], ["a"]), helper.make_node("MatMul", ["a", "w"], ["action"])]
+    with pytest.raises(UnsupportedGraphError, match=r"'the_Slice' .*" + why):
+        emit_c(replace(loaded, graph=graph(nodes, weights | {"w": W}, 5, 4)), tmp_path / "c")
 
 
 def test_header_carries_the_contract(tmp_path):

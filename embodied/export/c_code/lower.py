@@ -114,6 +114,7 @@ class Lowering:
             "Flatten": self._same,
             "Reshape": self._reshape,
             "Concat": self._concat,
+            "Slice": self._slice,
             "QuantizeLinear": self._quantize,
             "DequantizeLinear": self._dequantize,
         }.get(node.op)
@@ -121,7 +122,9 @@ class Lowering:
             return handler(node)
         if node.op in ("Gemm", "MatMul"):
             return dense.lower(self, node)
-        known = sorted({*UNARY, *BINARY, "Elu", "LeakyRelu", "Clip", "Gemm", "MatMul", "Reshape", "Concat", "Split"})
+        known = sorted(
+            {*UNARY, *BINARY, "Elu", "LeakyRelu", "Clip", "Gemm", "MatMul", "Reshape", "Concat", "Split", "Slice"}
+        )
         raise node.refuse(
             f"the emitter knows {', '.join(known)} and (De)QuantizeLinear. Use such layers, precision fp32 or "
             f"int8-static, or run the package under `embodied-edge`."
@@ -225,30 +228,49 @@ class Lowering:
             at += part.shape[0]
         return Vector((at,), buffer)
 
-    def _split(self, node: Node) -> dict[str, Value]:
-        value, sizes = self.values[node.inputs[0]], self._optional(node, 1)
-        if isinstance(value, Sums) or not isinstance(value, Curve):
+    def _divisible(self, node: Node) -> Vector | Curve:
+        """Return the vector that a node takes parts of; bytes stay bytes."""
+        value = self.values[node.inputs[0]]
+        if not isinstance(value, Curve):
             value = self.floats(value, f"Input of node {node.label}")
-        parts = len(node.outputs)
-        if node.attributes.get("axis", 0) not in (1, -1) or len(value.shape) != 1:
+        if len(value.shape) != 1:
+            raise node.refuse(f"a sample of shape {value.shape}; only vectors can be divided")
+        return value
+
+    def _part(self, value: Vector | Curve, at: int, count: int) -> Vector | Curve:
+        whole = value.of.buffer if isinstance(value, Curve) else value.buffer
+        part = Buffer(whole.ctype, count)
+        self.steps.append(Copy(whole, part, count, source=at))
+        if isinstance(value, Curve):
+            return replace(value, of=replace(value.of, shape=(count,), buffer=part))
+        return Vector((count,), part)
+
+    def _split(self, node: Node) -> dict[str, Value]:
+        value, sizes = self._divisible(node), self._optional(node, 1)
+        parts, total = len(node.outputs), value.shape[0]
+        if node.attributes.get("axis", 0) not in (1, -1):
             raise node.refuse("only vectors can be split, on the axis after the batch")
-        step = -(-value.shape[0] // parts)  # without sizes the last part is the smaller one
-        counts = [min(step, value.shape[0] - i * step) for i in range(parts)]
+        step = -(-total // parts)  # without sizes the last part is the smaller one
+        counts = [min(step, total - i * step) for i in range(parts)]
         if sizes is not None:
             counts = [int(n) for n in np.asarray(as_constant(sizes)).reshape(-1)]
-        if len(counts) != parts or min(counts) < 1 or sum(counts) != value.shape[0]:
-            raise node.refuse(f"parts of {counts} do not make up {value.shape[0]} numbers")
-        found, at = {}, 0
-        for name, count in zip(node.outputs, counts, strict=True):
-            whole = value.of.buffer if isinstance(value, Curve) else value.buffer
-            part = Buffer(whole.ctype, count)
-            self.steps.append(Copy(whole, part, count, source=at))
-            at += count
-            if isinstance(value, Curve):
-                found[name] = replace(value, of=replace(value.of, shape=(count,), buffer=part))
-            else:
-                found[name] = Vector((count,), part)
-        return found
+        if len(counts) != parts or min(counts) < 1 or sum(counts) != total:
+            raise node.refuse(f"parts of {counts} do not make up {total} numbers")
+        starts = np.cumsum([0, *counts[:-1]])
+        return {n: self._part(value, int(a), c) for n, a, c in zip(node.outputs, starts, counts, strict=True)}
+
+    def _slice(self, node: Node) -> Value:
+        value = self._divisible(node)
+        limits = [self._optional(node, i) for i in range(1, 5)]
+        if not all((isinstance(v, np.ndarray) and v.size == 1) or v is None for v in limits):
+            raise node.refuse("start, end, axis and step must be constants, one number each")
+        start, end, axis, step = (None if v is None else int(np.asarray(v).reshape(-1)[0]) for v in limits)
+        if axis not in (1, -1) or step not in (None, 1):
+            raise node.refuse("only whole pieces of a vector can be taken, on the axis after the batch")
+        at, stop, _ = slice(start, end).indices(value.shape[0])
+        if stop <= at:
+            raise node.refuse(f"the piece from {start} to {end} of {value.shape[0]} numbers is empty")
+        return self._part(value, at, stop - at)
 
     def _quantize(self, node: Node) -> Value:
         value = self.values[node.inputs[0]]
