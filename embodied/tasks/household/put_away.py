@@ -10,6 +10,7 @@ Oracle: open what is in the way, carry thing by thing, close (the witness).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
@@ -70,10 +71,17 @@ def stage() -> Stage:
 
 
 class PutAwayFamily:
-    """Generator of tidying tasks."""
+    """Generator of tidying tasks.
+
+    Args:
+      get_stage: gives the flat that the tasks play in; variants of it have the same names.
+    """
 
     id = ID
     summary = "Bring one to three misplaced things to the furniture they belong to, closed furniture included."
+
+    def __init__(self, get_stage: Callable[[], Stage] = stage) -> None:
+        self._stage = get_stage
 
     def make(self, seed: int, *, num_things: int | None = None) -> Task:
         """Return the task of a seed.
@@ -92,18 +100,19 @@ class PutAwayFamily:
         things = self._choose(count, rng)
         homes = {t: self._home(t, rng) for t in things}
         starts, poses = self._misplace(things, homes, rng)
-        x_m, y_m, yaw = stage().agent_pose(rng)
-        openable = frozenset(e.name for e in stage().info.entities.values() if e.openable)
+        x_m, y_m, yaw = self._stage().agent_pose(rng)
+        openable = frozenset(e.name for e in self._stage().info.entities.values() if e.openable)
         used = sorted({h for r, h in homes.values() if r == "in" and h in openable})
         goals: list[Goal] = [Holds(_wanted(t, *homes[t])) for t in things]
         goals += [Not(Holds(fact("open", f))) for f in used]
         moves = [(t, *homes[t]) for t in things]
-        order = [_WORDINGS[i] for i in rng.permutation(len(_WORDINGS))]
-        texts = [w.format(moves=_listing([_phrase(*m) for m in moves])) for w in order]
+        order = rng.permutation(len(_WORDINGS))
+        said = wordings(moves)
+        texts = [said[int(i)] for i in order]
         return Task(
             id=ID,
             seed=seed,
-            scene=stage().scene,
+            scene=self._stage().scene,
             agents=(AgentSpec(name=AGENT, robot=ROBOT, pos_m=(x_m, y_m, 0.0), yaw_rad=yaw),),
             start=Start(poses=poses),
             instruction=texts[0],
@@ -114,20 +123,20 @@ class PutAwayFamily:
         )
 
     def _choose(self, count: int, rng: np.random.Generator) -> list[str]:
-        info = stage().info
-        known = [n for n in stage().movable if info.entities[n].category in HOMES]
+        info = self._stage().info
+        known = [n for n in self._stage().movable if info.entities[n].category in HOMES]
         return [known[i] for i in rng.permutation(len(known))[:count]]
 
     def _home(self, thing: str, rng: np.random.Generator) -> tuple[str, str]:
-        options = HOMES[stage().info.entities[thing].category]
+        options = HOMES[self._stage().info.entities[thing].category]
         return options[int(rng.integers(len(options)))]
 
     def _misplace(
         self, things: list[str], homes: dict[str, tuple[str, str]], rng: np.random.Generator
     ) -> tuple[dict[str, Fact], dict[str, tuple[float, ...]]]:
         """Find a wrong place for every thing; returns where each stands, as a fact and as a pose."""
-        info = stage().info
-        taken = stage().boxes([n for n in stage().movable if n not in things])
+        info = self._stage().info
+        taken = self._stage().boxes([n for n in self._stage().movable if n not in things])
         starts: dict[str, Fact] = {}
         poses: dict[str, tuple[float, ...]] = {}
         for thing in things:
@@ -139,7 +148,7 @@ class PutAwayFamily:
                 relation = "in" if hidden else "on"
                 if place == homes[thing][1]:
                     continue
-                spot = stage().spot(entity, place, relation, taken, rng)
+                spot = self._stage().spot(entity, place, relation, taken, rng)
                 if spot is not None:
                     taken = taken_by(taken, spot, entity)
                     starts[thing] = _wanted(thing, relation, place)
@@ -148,6 +157,12 @@ class PutAwayFamily:
             else:
                 raise TaskError(f"{ID}: no free spot for {thing!r} after 40 tries. Clear some furniture of the scene.")
         return starts, poses
+
+
+def wordings(moves: Sequence[tuple[str, str, str]]) -> tuple[str, ...]:
+    """Return all ways to ask for moves (thing, relation, target)."""
+    listing = _listing([_phrase(*m) for m in moves])
+    return tuple(w.format(moves=listing) for w in _WORDINGS)
 
 
 def _wanted(thing: str, relation: str, target: str) -> Fact:

@@ -1,0 +1,1 @@
+"""Compact planners on the device: words to tokens, memory to tokens, scores to a call. NumPy only."""
