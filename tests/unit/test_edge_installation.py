@@ -11,9 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "deploy" / "systemd" / "embodied-edge@.service"
-needs_dpkg = pytest.mark.skipif(
-    shutil.which("dpkg-deb") is None, reason="dpkg-deb, which builds the package, is not here"
-)
+needs_dpkg = pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is not installed here")
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,7 @@ def test_a_policy_that_hangs_does_not_keep_the_robot_from_its_safe_action():
         if len(modes) == 60:
             policy.gate.set()
 
-    loop, robot = _loop(policy, record, stop_s=60.0)
+    loop, _ = _loop(policy, record, stop_s=60.0)
     begin_s = time.monotonic()
     loop.run(ticks=400)
     assert time.monotonic() - begin_s < 30
