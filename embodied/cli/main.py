@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from embodied import __version__
-from embodied.cli import bench, export, export_c, show, study
+from embodied.cli import bench, dataset, export, export_c, show, study, train
 from embodied.cli.output import fail
 
 app = typer.Typer(
@@ -20,6 +20,9 @@ app = typer.Typer(
 )
 app.add_typer(bench.app, name="bench")
 app.add_typer(study.app, name="study")
+app.add_typer(train.app, name="policy")
+app.add_typer(dataset.app, name="dataset")
+app.command("train")(train.train)
 app.command("export")(export.export)
 app.command("list")(show.list_names)
 app.command("replay")(show.replay)

@@ -15,7 +15,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 def list_names(
     kind: Annotated[
         str | None,
-        typer.Argument(help="scenes, robots, tasks, skills, planners, controllers, worlds, suites or studies."),
+        typer.Argument(help="scenes, robots, tasks, skills, planners, worlds, suites, studies, recipes, policies …"),
     ] = None,
     tag: Annotated[str | None, typer.Option(help="Only what carries this tag.")] = None,
     as_json: Json = False,
@@ -24,9 +24,12 @@ def list_names(
     from embodied.benchmark.suites import SUITES
     from embodied.catalog import REGISTRIES
     from embodied.errors import UnknownNameError, nearest_hint
+    from embodied.policies.registry import POLICIES
     from embodied.studies.registry import STUDIES
+    from embodied.train.registry import RECIPES
 
-    registries = {**REGISTRIES, SUITES.kind: SUITES, STUDIES.kind: STUDIES}
+    more = (SUITES, STUDIES, RECIPES, POLICIES)
+    registries = {**REGISTRIES, **{registry.kind: registry for registry in more}}
     if kind is None:
         kinds = {name: len(registry.names()) for name, registry in sorted(registries.items())}
         if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -33,6 +33,7 @@ class TrainRun:
       seed: root seed of everything random.
       steps: optimiser or environment steps, as the recipe counts them.
       workers: processes for collecting data.
+      on_log: called with each line of the curves, for a display.
     """
 
     folder: Path
@@ -41,6 +42,7 @@ class TrainRun:
     seed: int
     steps: int
     workers: int = 1
+    on_log: Callable[[int, Mapping[str, float]], None] | None = None
 
     @property
     def checkpoint_path(self) -> Path:
@@ -53,6 +55,8 @@ class TrainRun:
         line = json.dumps({"step": step, **{k: float(v) for k, v in values.items()}})
         with (self.folder / "curves.jsonl").open("a") as stream:
             stream.write(line + "\n")
+        if self.on_log is not None:
+            self.on_log(step, values)
 
     def begin(self) -> None:
         """Write ``run.json``: what this run is, and with which versions and source it was started.
