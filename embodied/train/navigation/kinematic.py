@@ -1,6 +1,7 @@
 """Many rooms at once without an engine: the base as a unicycle with lag, its scanner as rays against boxes.
 
-The lags follow from the model file of the robot: mass or inertia over the gain of the velocity servo.
+Lags and limits follow from the model file of the robot: mass or inertia over the gain of the velocity servo, and its
+force limit.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embodied.train.navigation.rooms import Room
-from embodied.train.navigation.scanner import BEAM_RAD, MOUNT_X_M, RANGE_MAX_M, pooled
+from embodied.train.navigation.scanner import BEAM_RAD, MOUNT_X_M, RANGE_MAX_M, RANGE_MIN_M, pooled
 
 Array = NDArray[np.float64]
 
 DT_SIM_S = 0.01
 LAG_S = np.array([0.0587, 0.022, 0.0455])
 """Of forward speed (88 kg / 1500), sideways speed (88 kg / 4000) and turning rate (6.8 kg m2 / 150)."""
+ACCEL_MAX = np.array([300.0 / 88.0, 470.0 / 88.0, 120.0 / 6.82])
+"""Greatest changes of the same [m/s2, m/s2, rad/s2]: the force limits of the servos."""
 HALF_M = np.array([0.40, 0.29])
 """Half length and width of the hull."""
 _FAR = np.array([1e3, 1e3, 0.01, 0.01, 0.0])
@@ -50,7 +53,8 @@ class KinematicWorld:
         wanted = np.column_stack([action[:, 0], np.zeros(len(action)), action[:, 1]])
         keep = np.exp(-DT_SIM_S / LAG_S)
         for _ in range(round(duration_s / DT_SIM_S)):
-            vel = wanted + (self.vel_body - wanted) * keep
+            change = (wanted - self.vel_body) * (1.0 - keep)
+            vel = self.vel_body + np.clip(change, -ACCEL_MAX * DT_SIM_S, ACCEL_MAX * DT_SIM_S)
             turn = vel[:, 2] * DT_SIM_S
             # The velocity stays where it points in the world while the body turns under it.
             forward = vel[:, 0] + turn * vel[:, 1]
@@ -63,7 +67,7 @@ class KinematicWorld:
             self.pose[:, 2] += turn * on
 
     def beams_m(self, index: NDArray[np.intp] | None = None) -> Array:
-        """Return (k, num_beams) exact ranges of some environments (all by default), inf beyond the scanner's reach."""
+        """Return (k, num_beams) exact ranges of some environments (all by default), inf out of the scanner's reach."""
         at = np.arange(len(self.pose)) if index is None else index
         yaw = self.pose[at, 2]
         origin = self.pose[at, :2] + MOUNT_X_M * np.column_stack([np.cos(yaw), np.sin(yaw)])
@@ -80,7 +84,7 @@ class KinematicWorld:
             near_y, far_y = _slab(oy[:, None], ry, self.boxes[at, None, :, 3])
         enter, leave = np.maximum(near_x, near_y), np.minimum(far_x, far_y)
         hit = np.where((enter <= leave) & (enter > 0.0), enter, np.inf).min(axis=2)
-        return np.where(hit <= RANGE_MAX_M, hit, np.inf)
+        return np.where((hit >= RANGE_MIN_M) & (hit <= RANGE_MAX_M), hit, np.inf)
 
     def ranges_m(self, rng: np.random.Generator | None = None) -> Array:
         """Return (n, num_ranges) what the policy is given of the scans, noisy with ``rng``."""
