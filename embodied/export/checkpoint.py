@@ -65,7 +65,7 @@ def export_checkpoint(
       ExportError: see :func:`embodied.export.package.export_policy`, hold-out gate aside.
     """
     document = load_checkpoint(checkpoint)
-    recipe = RECIPES.get(document["recipe"])
+    recipe = RECIPES.get(_entry(document["recipe"], document["recipe_version"]))
     policy = recipe.policy(document)
     options: ExportOptions = getattr(recipe, "export_options", ExportOptions())
     options = replace(options, exclude=(*options.exclude, *exclude))
@@ -85,3 +85,9 @@ def export_checkpoint(
     rows = make_rows(written, refused, inputs, recipe=recipe, seeds=seeds, workers=workers)
     report = write_report(out, contract.name, rows, inputs)
     return ExportResult(packages=tuple(written), rows=tuple(rows), report=report)
+
+
+def _entry(recipe: str, version: str) -> str:
+    """Return the name under which the recipe of a checkpoint is registered, its own version where that still is."""
+    versioned = f"{recipe.partition('@')[0]}@{version}"
+    return versioned if versioned in RECIPES else recipe

@@ -148,3 +148,35 @@ STUDIES.add(
     tags=("edge", "household"),
     summary="Grasping from a wrist camera on 200 held-out scenes: success >= 0.85, int8 within 2 points of fp32.",
 )
+_EXPORT = "embodied.studies.edge_export"
+STUDIES.add(
+    "edge-int8-score",
+    f"{_EXPORT}:int8_score",
+    tags=("edge",),
+    summary="Each shipped policy in int8 on 200 episodes in pairs with fp32: within 2 points.",
+)
+STUDIES.add(
+    "perf-edge-quantized",
+    f"{_EXPORT}:quantized_latency",
+    tags=("perf", "edge"),
+    summary="Each shipped precision over fp32, rounds in turn, with the reason where it is slower; int8 planner: < 1.",
+)
+_EDGE_RUNTIME = "embodied.studies.edge_runtime"
+STUDIES.add(
+    "edge-same-actions",
+    f"{_EDGE_RUNTIME}:same_actions",
+    tags=("edge", "drones"),
+    summary="Bit-equal actions: policy in the simulation, edge loop, behind a link in one process and in two.",
+)
+STUDIES.add(
+    "edge-kill",
+    f"{_EDGE_RUNTIME}:kill",
+    tags=("edge", "drones"),
+    summary="Policy process killed or frozen in mid-flight: the robot is safe within one watchdog period.",
+)
+STUDIES.add(
+    "perf-edge-loop",
+    f"{_EDGE_RUNTIME}:loop",
+    tags=("perf", "edge"),
+    summary="p99 of the loop at 200 Hz beside a busy core over a bare loop: plain, pinned, SCHED_FIFO.",
+)
