@@ -25,7 +25,7 @@ GRU_NAME = "base-navigation"
 STAGES = 5
 PILOT_SHARE = 0.2
 """Steps of each stage but the last, as a share of the run's."""
-ROOMS_PER_STEP = 0.06
+ROOMS_PER_STEP, ROOMS_MIN = 0.06, 8
 LEARNER_SHARE = 0.85
 CONFIG = SupervisedConfig(batch_size=48, learning_rate=2e-3, evaluate_every=500, save_every=1000, ema_decay=0.998)
 
@@ -67,12 +67,12 @@ def learn(run: TrainRun) -> None:
     for stage in range(STAGES):
         parts.append(_gather(run, stage, model))
         if not stage:
-            mean, std = _statistics(parts[0])
-        sha256 = hashlib.sha256("".join(p.sha256 for p in parts).encode()).hexdigest()
+            mean, std = statistics(parts[0])
+        sha256 = digest(parts)
         is_last = stage == STAGES - 1
         folder = run.folder if is_last else run.folder / f"stage_{stage}"
         steps = run.steps if is_last else max(1, round(PILOT_SHARE * run.steps))
-        fresh = build(_training(run, sha256), mean, std, run.seed)
+        fresh = build(contract_training(run, sha256), mean, std, run.seed)
         if model is not None:
             fresh.load_state_dict(model.state_dict())
         model = fresh
@@ -99,6 +99,11 @@ def _gather(run: TrainRun, stage: int, model: NavigationNetwork | None) -> Drive
     return found
 
 
+def digest(parts: Sequence[Drives]) -> str:
+    """Return one SHA-256 over the drives of all stages."""
+    return hashlib.sha256("".join(part.sha256 for part in parts).encode()).hexdigest()
+
+
 def samples_of(parts: Sequence[Drives]) -> ArraySamples:
     """Return drives as samples; whole rooms are held out together."""
     arrays: dict[str, Any] = windows(parts)
@@ -109,7 +114,7 @@ def samples_of(parts: Sequence[Drives]) -> ArraySamples:
 def stage_seeds(run: TrainRun, stage: int) -> range:
     """Return the room seeds of a stage; evaluation uses seeds below a million."""
     first = 1_000_000 * (run.seed + 1) + 100_000 * stage
-    return range(first, first + max(8, round(ROOMS_PER_STEP * run.steps)))
+    return range(first, first + max(ROOMS_MIN, round(ROOMS_PER_STEP * run.steps)))
 
 
 def loss(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
@@ -148,7 +153,8 @@ def rebuild(checkpoint: Mapping[str, Any]) -> NavigationNetwork:
     return model
 
 
-def _statistics(drives: Drives) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def statistics(drives: Drives) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean and deviation (52,) of the observations, for the normaliser."""
     live = np.arange(drives.observations.shape[1]) < drives.lengths[:, None]
     seen = drives.observations[live].astype(np.float64)
     return seen.mean(axis=0), seen.std(axis=0)
@@ -160,7 +166,8 @@ def _log_drives(run: TrainRun, drives: Drives) -> None:
     run.log(0, arrived_ratio=float(drives.arrived.mean()), touched_ratio=float(drives.touched.mean()))
 
 
-def _training(run: TrainRun, dataset_sha256: str) -> Training:
+def contract_training(run: TrainRun, dataset_sha256: str) -> Training:
+    """Return where the weights of a run come from."""
     return Training(
         recipe=f"{run.recipe}@{run.recipe_version}",
         seed=run.seed,

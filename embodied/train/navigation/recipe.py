@@ -13,7 +13,7 @@ from embodied.train.contract import ExportablePolicy, Feed, Recipe, Score
 from embodied.train.run import TrainRun
 
 _CALIBRATION_SEED = 500_000_000  # neither trained nor evaluated on
-_ROOMS = 48
+_INPUTS_PER_ROOM = 24
 
 
 class BaseNavigation(Recipe):
@@ -54,7 +54,7 @@ class BaseNavigation(Recipe):
             return action
 
         first = _CALIBRATION_SEED + 1_000_000 * seed
-        drives = collect(range(first, first + _ROOMS), act)
+        drives = collect(range(first, first + max(6, count // _INPUTS_PER_ROOM)), act)
         room, step = np.nonzero(np.arange(drives.observations.shape[1]) < drives.lengths[:, None])
         picks = np.linspace(0, len(room) - 1, count).astype(np.int64)  # room by room: the last ones are the hold-out
         room, step = room[picks], step[picks]
