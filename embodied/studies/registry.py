@@ -180,3 +180,16 @@ STUDIES.add(
     tags=("perf", "edge"),
     summary="p99 of the loop at 200 Hz beside a busy core over a bare loop: plain, pinned, SCHED_FIFO.",
 )
+_EDGE_C = "embodied.studies.edge_c"
+STUDIES.add(
+    "perf-edge-c",
+    f"{_EDGE_C}:speed",
+    tags=("perf", "edge"),
+    summary="A policy in plain C, fp32 and int8, over session.run of its package: < 1.",
+)
+STUDIES.add(
+    "edge-arm-parity",
+    f"{_EDGE_C}:arm_parity",
+    tags=("edge",),
+    summary="Policies on emulated aarch64, arm32 and Cortex-M4F: equal to this machine; sizes of the C build.",
+)

@@ -54,7 +54,7 @@ def _bench(args: argparse.Namespace) -> int:
     for key, what in _PARTS.items():
         if key in result:
             us = result[key]
-            say(f"{what:34} p50 {us['p50']:9.1f} us   p99 {us['p99']:9.1f} us   max {us['max']:9.1f} us")
+            say(f"{what:50} p50 {us['p50']:9.1f} us   p99 {us['p99']:9.1f} us   max {us['max']:9.1f} us")
     if "misses" in result:
         budget_ms = package.contract.latency_budget_s * 1e3
         say(f"misses {result['misses']} of {result['ticks']} (budget {budget_ms:g} ms), skipped {result['skipped']}")
@@ -66,8 +66,9 @@ def _bench(args: argparse.Namespace) -> int:
 _PARTS = {
     "tight_run_us": "graph alone, tight loop",
     "tight_act_us": "sample to action, tight loop",
+    "bare_us": "graph alone, at the rate, late wake-up included",
     "compute_us": "sample to action, at the rate",
-    "response_us": "period start to command, at rate",
+    "response_us": "period start to command, at the rate",
     "wake_us": "wake-up after the deadline",
 }
 
@@ -103,39 +104,34 @@ def _time(call: Callable[[], object], seconds: float) -> Histogram:
 
 
 def _paced(package: Package, args: argparse.Namespace, warnings: list[str]) -> dict[str, Any]:
+    """Time at the rate: the bare graph, as a measure of the machine, and for controllers the whole loop."""
+    from embodied_deploy.policy.session import PolicySession
     from embodied_deploy.robots.stand_in import loopback_for
     from embodied_deploy.runtime.clock import MonotonicClock
     from embodied_deploy.runtime.host import HostConfig, drive
+    from embodied_deploy.runtime.realtime import apply_to_thread, quiet_interpreter
 
-    class _Warnings:
-        def event(self, kind: str, **fields: object) -> None:
-            if kind == "warning":
-                warnings.append(f"{fields['name']}: {fields['message']}")
-
-        def close(self) -> None:
-            pass
-
-    c = package.contract
-    if c.action is None:
-        return _paced_planner(package, args)
-    ticks = max(round(args.seconds * c.rate_hz), 10)
-    config = HostConfig(ticks=ticks, threads=args.threads, options=realtime_options(args))
-    loop = drive(package, loopback_for(c, MonotonicClock()), config, log=_Warnings())
-    return loop.timing.as_dict()
+    c, options = package.contract, realtime_options(args)
+    warnings += apply_to_thread(options)
+    with quiet_interpreter():
+        bare = _bare(PolicySession(package, threads=args.threads).run, c.rate_hz, args.seconds)
+    found = {"bare_us": bare.summary_us(), "ticks": bare.count}
+    if c.action is not None:
+        config = HostConfig(ticks=max(bare.count, 10), threads=args.threads, options=options)
+        found |= drive(package, loopback_for(c, MonotonicClock()), config).timing.as_dict()
+    return found
 
 
-def _paced_planner(package: Package, args: argparse.Namespace) -> dict[str, Any]:
-    """A planner has no loop of its own: ask it at its rate, with a sleeping core between."""
-    from embodied_deploy.policy.session import PolicySession
+def _bare(run: Callable[[], None], rate_hz: float, seconds: float) -> Histogram:
+    """Return times from the start of a period to the answer, in a loop that does nothing but sleep and ask."""
     from embodied_deploy.runtime.clock import MonotonicClock
     from embodied_deploy.runtime.histogram import Histogram
 
-    session, clock, times = PolicySession(package, threads=args.threads), MonotonicClock(), Histogram()
+    clock, times = MonotonicClock(), Histogram()
     start_s = clock.now_s()
-    count = max(round(args.seconds * package.contract.rate_hz), 3)
-    for k in range(count):
-        clock.sleep_until(start_s + k / package.contract.rate_hz)
-        begin_s = clock.now_s()
-        session.run()
-        times.add(clock.now_s() - begin_s)
-    return {"compute_us": times.summary_us(), "ticks": count}
+    for k in range(max(round(seconds * rate_hz), 3)):
+        due_s = start_s + k / rate_hz
+        clock.sleep_until(due_s)
+        run()
+        times.add(clock.now_s() - due_s)
+    return times

@@ -25,6 +25,8 @@ from embodied_deploy.runtime.clock import Clock, MonotonicClock
 _HELLO_S = 1.0
 _LAG_S = 1.0
 _POLL_S = 0.05
+_MARGIN_RATIO = 0.1
+"""The watchdog acts this share of its time early: a busy machine wakes us late, and safe is to mean within the time."""
 Event = Callable[[str, "dict[str, object]"], None]
 
 
@@ -42,7 +44,7 @@ class RobotServer:
     Args:
       robot: used by the thread that calls :meth:`serve` only.
       endpoint: ``tcp:HOST:PORT`` or ``unix:PATH``.
-      watchdog_s: longest silence in seconds of ``clock``.
+      watchdog_s: longest silence in seconds of ``clock``; the robot is stopped when nine tenths of it have passed.
       step: advances the robot's world by one control period; None where it moves by itself (real time) or with each
         command (lockstep).
       lockstep: the robot's time waits for commands.
@@ -68,6 +70,7 @@ class RobotServer:
             raise LinkError(f"watchdog_s {watchdog_s!r}: expected a positive number of seconds.")
         self._robot, self._step, self._lockstep = robot, step, lockstep
         self._watchdog_s, self._clock = watchdog_s, clock or MonotonicClock()
+        self._silence_s = watchdog_s * (1.0 - _MARGIN_RATIO)
         self._on_event = on_event
         self._listener, self._endpoint = listen(parse_endpoint(endpoint))
         self._listener.setblocking(False)
@@ -129,7 +132,7 @@ class RobotServer:
         """Return how long nothing is to be done unless something arrives."""
         now_s = self._clock.now_s()
         wait_s = _POLL_S if self._lockstep else min(due_s - now_s, _POLL_S)
-        return min(wait_s, self._commanded_s + self._watchdog_s - now_s) if self._is_armed else wait_s
+        return min(wait_s, self._commanded_s + self._silence_s - now_s) if self._is_armed else wait_s
 
     def _wait(self, timeout_s: float) -> None:
         sockets = [self._listener, *([self._client] if self._client else []), *(p for p, _ in self._waiting)]
@@ -234,7 +237,7 @@ class RobotServer:
             self._send_state()
 
     def _check_watchdog(self, now_s: float) -> None:
-        if self._client is not None and self._is_armed and now_s - self._commanded_s >= self._watchdog_s:
+        if self._client is not None and self._is_armed and now_s - self._commanded_s >= self._silence_s:
             self._client.send(Kind.BYE)
             self._end_session("watchdog")
 

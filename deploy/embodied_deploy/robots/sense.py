@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -47,7 +47,9 @@ NOTHING = Senses()
 
 def senses_of(robot: Robot) -> Senses:
     """Return what a robot senses beyond its state, nothing for one that senses nothing."""
-    return robot.sense() if isinstance(robot, SensingRobot) else NOTHING
+    # Not isinstance: for a protocol that takes longer than the reading.
+    sense: Callable[[], Senses] | None = getattr(robot, "sense", None)
+    return NOTHING if sense is None else sense()
 
 
 def sample_of(robot: Robot, state: RobotState, last_action: Array, goal: Mapping[str, Array]) -> Sample:
