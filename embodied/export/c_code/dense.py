@@ -13,19 +13,6 @@ from embodied.export.c_code.values import INTEGERS, Curve, Quantized, Sums, Valu
 if TYPE_CHECKING:
     from embodied.export.c_code.lower import Lowering
 
-BLOCK = 16
-"""Outputs computed side by side in float: 16 sums stay in the registers of a Cortex-M4F and in one AVX-512 register."""
-
-
-def padded(count: int) -> int:
-    """Return the size of a float buffer that whole blocks can be written to."""
-    return -(-count // block(count)) * block(count)
-
-
-def block(count: int) -> int:
-    """Return how many of ``count`` outputs are computed side by side: less padding for narrow layers."""
-    return next(b for b in (BLOCK, 8, 4) if b == 4 or count % b == 0 or count > 4 * b)
-
 
 def lower(lowering: Lowering, node: Node) -> Value:
     """Lower a Gemm or MatMul with constant weights.
@@ -52,7 +39,7 @@ def lower(lowering: Lowering, node: Node) -> Value:
     if isinstance(x, Curve) and x.is_plain and isinstance(w, Weight):
         return _sums(node, x.of, w, bias, offset, is_transposed)
     vector = lowering.floats(x, f"Input of node {node.label}")
-    buffer = Buffer("float", padded(matrix.shape[1]))
+    buffer = Buffer("float", matrix.shape[1])
     lowering.steps.append(DenseFloat(vector.buffer, buffer, matrix, offset))
     return Vector((matrix.shape[1],), buffer)
 

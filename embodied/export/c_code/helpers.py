@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 _DENSE_F32 = """
-/* y = x w + bias, WIDTH outputs side by side: vector registers hold them without any change of order in the sums. */
-static void dense_f32_WIDTH(const float *x, int inputs, const float *w, const float *bias, int blocks, float *y)
+/* y = x w + bias, w by input: four inputs at a time touch y once, and vector registers hold neighbouring outputs
+   without any change of order in a sum. */
+static void dense_f32(const float *restrict x, int inputs, const float *restrict w, const float *restrict bias,
+                      int outputs, float *restrict y)
 {
-    for (int block = 0; block < blocks; ++block) {
-        float sum[WIDTH];
-        for (int k = 0; k < WIDTH; ++k) sum[k] = bias[block * WIDTH + k];
-        for (int i = 0; i < inputs; ++i, w += WIDTH) {
-            const float value = x[i];
-            for (int k = 0; k < WIDTH; ++k) sum[k] += value * w[k];
-        }
-        for (int k = 0; k < WIDTH; ++k) y[block * WIDTH + k] = sum[k];
+    int i = 0;
+    for (int o = 0; o < outputs; ++o) y[o] = bias[o];
+    for (; i + 4 <= inputs; i += 4, w += 4 * outputs) {
+        const float *restrict w1 = w + outputs, *restrict w2 = w1 + outputs, *restrict w3 = w2 + outputs;
+        const float x0 = x[i], x1 = x[i + 1], x2 = x[i + 2], x3 = x[i + 3];
+        for (int o = 0; o < outputs; ++o) y[o] = y[o] + x0 * w[o] + x1 * w1[o] + x2 * w2[o] + x3 * w3[o];
     }
+    for (; i < inputs; ++i, w += outputs)
+        for (int o = 0; o < outputs; ++o) y[o] += x[i] * w[o];
 }
 """
 
@@ -79,26 +81,27 @@ _SCALE_Q31 = """
    Only a product this close to a half can tell that floats round it to 24 bits before they round it to an integer. */
 static int32_t scale_q31(int32_t sum, int32_t multiplier, int shift)
 {
-    uint64_t size = sum < 0 ? (uint64_t)(-(int64_t)sum) : (uint64_t)sum;
+    const int32_t sign = sum < 0 ? -1 : 0; /* all bits or none: a branch here would be guessed wrong */
+    uint64_t size = (uint64_t)(((int64_t)sum ^ sign) - sign);
     if (size >> 24) size = round_24(size);
     uint64_t product = size * (uint64_t)multiplier;
     const uint64_t half = (uint64_t)1 << (shift - 1), mask = half * 2 - 1;
-    if (product >> shift >= 1024) return sum < 0 ? -1024 : 1024; /* far outside of any byte */
+    if (product >> shift >= 1024) return (1024 ^ sign) - sign; /* far outside of any byte */
     uint64_t rest = product & mask;
     if (rest + (half >> 13) >= half && rest <= half + (half >> 13)) {
         product = round_24(product);
         rest = product & mask;
     }
-    int32_t whole = (int32_t)(product >> shift);
-    if (rest > half || (rest == half && (whole & 1))) ++whole;
-    return sum < 0 ? -whole : whole;
+    const int32_t whole = (int32_t)(product >> shift);
+    const int32_t up = (int32_t)(rest > half) | ((int32_t)(rest == half) & whole & 1);
+    return ((whole + up) ^ sign) - sign;
 }
 """
 
 _TYPES = {"u8": "uint8_t", "s8": "int8_t"}
 
 HELPERS: dict[str, str] = {
-    **{f"dense_f32_{n}": _DENSE_F32.replace("WIDTH", str(n)) for n in (4, 8, 16)},
+    "dense_f32": _DENSE_F32,
     "quantize": _QUANTIZE,
     "round_24": _ROUND_24,
     "scale_q31": _SCALE_Q31,

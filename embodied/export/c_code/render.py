@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from embodied.export.c_code import dense
 from embodied.export.c_code.graph import UnsupportedGraphError
 from embodied.export.c_code.helpers import HELPERS
 from embodied.export.c_code.literal import c_float
@@ -65,18 +64,9 @@ class Program:
 
     def _dense_float(self, step: DenseFloat) -> str:
         inputs, outputs = step.weights.shape
-        width = dense.block(outputs)
-        blocks = dense.padded(outputs) // width
-        packed = np.zeros((inputs, blocks * width), np.float32)
-        packed[:, :outputs] = step.weights
-        # Block by block, all inputs of one block side by side: the order in which the loop reads.
-        packed = packed.reshape(inputs, blocks, width).transpose(1, 0, 2)
-        bias = np.zeros(blocks * width, np.float32)
-        bias[:outputs] = step.bias
-        self._used.add(f"dense_f32_{width}")
-        w, b = self._constant(packed, "float"), self._constant(bias, "float")
-        x, y = self._names[step.x], self._names[step.y]
-        return f"dense_f32_{width}({x}, {inputs}, {w}, {b}, {blocks}, {y});"
+        self._used.add("dense_f32")
+        w, b = self._constant(step.weights, "float"), self._constant(step.bias, "float")
+        return f"dense_f32({self._names[step.x]}, {inputs}, {w}, {b}, {outputs}, {self._names[step.y]});"
 
     def _dense_int8(self, step: DenseInt8) -> str:
         outputs, inputs = step.weights.shape

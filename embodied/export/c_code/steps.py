@@ -16,7 +16,7 @@ class Buffer:
 
     Attributes:
       ctype: C type of an element.
-      size: elements, with the padding of the step that fills it.
+      size: elements.
       outer: C expression of memory that the caller owns; empty for working memory.
     """
 
@@ -31,7 +31,7 @@ class DenseFloat:
 
     Attributes:
       x: input.
-      y: output, padded to full blocks.
+      y: output.
       weights: shape (inputs, outputs).
       bias: shape (outputs,).
     """
