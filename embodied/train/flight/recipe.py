@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from embodied.export.options import ExportOptions
 from embodied.train.contract import ExportablePolicy, Feed, Recipe, Score
 from embodied.train.flight.channels import PATHS
 from embodied.train.run import TrainRun
@@ -24,6 +25,8 @@ class _FlightRecipe(Recipe):
     policy_version: ClassVar[str] = "1.0.0"
     name: ClassVar[str]
     task: ClassVar[Any]
+    export_options: ClassVar[ExportOptions] = ExportOptions(exclude=("trunk.0",))
+    """Eight bits hold the hidden layers; the inputs, metres beside thrusts of a few hundredths, need more."""
 
     def train(self, run: TrainRun) -> None:
         """Train by PPO; ``run.steps`` are periods of 20 ms of any flight, rounded up to whole rounds."""
