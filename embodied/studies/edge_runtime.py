@@ -105,7 +105,7 @@ def loop(quick: bool, out: Path) -> list[Figure]:
     import numpy as np
 
     package_file = _package()
-    rounds, seconds = (1, 2.0) if quick else (5, 5.0)
+    rounds, seconds = (1, 2.0) if quick else (3, 4.0)
     cpus = sorted(os.sched_getaffinity(0))
     pin = ("--pin", str(cpus[-1]))
     setups = {"plain": (), "pinned": pin, "pinned, FIFO": (*pin, "--fifo", "--mlock")}

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -193,6 +194,33 @@ def test_a_package_that_fails_its_trial_is_rolled_back_by_itself(package, tmp_pa
     assert status["current"]["slot"] == "A"
     assert "observation" in status["current"]["last_rollback"]
     assert '"event":"rollback"' in log.read_text()
+
+
+def test_starts_that_end_well_or_find_no_robot_do_not_use_up_a_trial(package, tmp_path):
+    slots = tmp_path / "slots"
+    edge("install", package, "--slots", slots)
+    for _ in range(4):
+        edge("run", "--slots", slots, "--mode", "lockstep", "--seconds", 1, "--trial", 30)
+        edge("run", "--slots", slots, "--robot", "tcp:127.0.0.1:9", code=4)
+    current = json.loads(edge("status", "--slots", slots))["current"]
+    assert current["on_trial"] is True
+    assert current["starts"] == 0
+
+
+def test_the_service_manager_hears_ready_alive_and_stopping(package, tmp_path):
+    manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    manager.bind(str(tmp_path / "notify"))
+    manager.settimeout(60)
+    env = {**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"}
+    edge("run", package, "--seconds", 1.5, env=env)
+    heard = []
+    while not heard or "STOPPING" not in heard[-1]:
+        heard.append(manager.recv(200).decode())
+    manager.close()
+    assert heard[0] == "READY=1"
+    alive = heard[1:-1]
+    assert len(alive) >= 3
+    assert all(x.startswith("WATCHDOG=1\nSTATUS=") for x in alive)
 
 
 def test_bench_reports_times_of_both_kinds(package):

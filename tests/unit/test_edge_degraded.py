@@ -1,5 +1,6 @@
 """Each degraded mode of the edge runtime, on a clock that only the test moves."""
 
+import gc
 import json
 
 import numpy as np
@@ -196,3 +197,16 @@ def test_a_loop_on_time_reports_what_the_clock_says():
     assert t.compute.quantile_s(0.5) == pytest.approx(0.002, rel=0.05)
     assert t.response.max_s == pytest.approx(0.002, rel=1e-6)
     assert t.wake.max_s == 0.0
+
+
+def test_a_long_run_with_faults_leaves_nothing_for_the_collector():
+    faults = Faults(nan=set(range(0, 3000, 7)), gone=set(range(3, 3000, 11)), frozen=set(range(5, 3000, 13)))
+    run(50, faults=faults)
+    gc.collect()
+    gc.disable()
+    try:
+        run(3000, faults=faults, compute_s={k: 0.006 for k in range(0, 3000, 5)})
+        # What the rig itself leaves is a constant; one object for each fault would be hundreds.
+        assert gc.collect() < 200
+    finally:
+        gc.enable()

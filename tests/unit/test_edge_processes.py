@@ -124,7 +124,12 @@ def test_a_policy_process_that_dies_leaves_the_robot_safe_within_one_watchdog_pe
             end_s = time.monotonic() + 60
             while len(robot.applied) < 50 and time.monotonic() < end_s:
                 time.sleep(0.01)
-            assert np.max(robot.last_action) > 0.0, "in mid-flight"
+            # On a busy machine the watchdog may have come before us; the process connects again then.
+            while (server.is_safe or np.max(robot.last_action) == 0.0) and time.monotonic() < end_s:
+                time.sleep(0.01)
+            assert not server.is_safe, "in mid-flight"
+            safe_s.clear()
+            ended.clear()
             killed_s = time.monotonic()
             os.kill(process.pid, number)
             assert ended.wait(30)

@@ -78,7 +78,15 @@ def _run(args: argparse.Namespace) -> int:
         log.event("slot", slot=pointer.slot, on_trial=pointer.on_trial, starts=pointer.starts)
         if pointer.last_rollback:
             log.event("rollback", slot=pointer.slot, reason=pointer.last_rollback)
-        return _drive(args, package, log, store if pointer.on_trial else None)
+        try:
+            code = _drive(args, package, log, store if pointer.on_trial else None)
+        except LinkError:
+            # A robot that is off says nothing about the package.
+            store.forgive()
+            raise
+        if code == 0:
+            store.forgive()
+        return code
     except BaseException as error:
         log.event("error", error=type(error).__name__, message=str(error))
         raise

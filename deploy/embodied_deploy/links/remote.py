@@ -108,8 +108,12 @@ class RemoteRobot:
         """
         if not self.is_lockstep:
             self._reconnect()
-            for frame in self._peer.receive():
-                self._take(frame)
+            frames = self._peer.receive()
+            # Of several samples only the newest is worth reading: they may hold images.
+            newest = max((f.seq for f in frames if f.kind == Kind.STATE), default=0)
+            for frame in frames:
+                if frame.kind != Kind.STATE or frame.seq == newest:
+                    self._take(frame)
         self._require_open()
         return self._message.state
 

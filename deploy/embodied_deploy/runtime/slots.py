@@ -23,7 +23,8 @@ from embodied_deploy.package.load import Package
 
 SLOTS = ("A", "B")
 TRIAL_STARTS = 3
-"""Starts that a package on trial gets: one that takes the device down with it must not be started for ever."""
+"""Starts that a package on trial gets to end otherwise than well: one that takes the device down with it must not be
+started for ever."""
 Loader = Callable[[Path], Package]
 
 
@@ -169,6 +170,13 @@ class SlotStore:
             except PackageError as error:
                 now = self._back(now, str(error))
                 return self._load_as(now.slot, now.sha256), now
+
+    def forgive(self) -> None:
+        """Take back the count of the last start on trial: it ended well, or the robot was not there."""
+        with self._locked():
+            now = self._present()
+            if now.on_trial and now.starts:
+                self._point(replace(now, starts=now.starts - 1))
 
     def _back(self, now: Pointer, reason: str) -> Pointer:
         if not now.previous:
