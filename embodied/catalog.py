@@ -38,6 +38,12 @@ PLANNERS.add("scripted", "embodied.planners.rules.scripted:ScriptedPlanner", sum
 PLANNERS.add(
     "openai", "embodied.planners.openai.planner:OpenAiPlanner", summary="openai:MODEL, any such server", tags=("model",)
 )
+PLANNERS.add(
+    "compact",
+    "embodied.planners.compact.planner:CompactVisionPlanner",
+    summary="a small network on images, compact:FILE.policy",
+    tags=("model",),
+)
 PLANNERS.add("random", "embodied.planners.simple:RandomPlanner", summary="any call that may start", tags=("floor",))
 PLANNERS.add("noop", "embodied.planners.simple:NoopPlanner", summary="waits", tags=("floor",))
 

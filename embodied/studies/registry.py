@@ -193,3 +193,9 @@ STUDIES.add(
     tags=("edge",),
     summary="Policies on emulated aarch64, arm32 and Cortex-M4F: equal to this machine; sizes of the C build.",
 )
+STUDIES.add(
+    "edge-planner",
+    "embodied.studies.edge_planner:planner",
+    tags=("edge", "household"),
+    summary="Compact planner from images: success, failures by kind, int8 in pairs with fp32, blind control, size.",
+)

@@ -40,3 +40,9 @@ RECIPES.add(
     summary="drive a mobile robot to a goal through a furnished room by its scanner: MLP, by imitation (DAgger)",
     tags=("warehouse",),
 )
+RECIPES.add(
+    "compact-planner@1",
+    "embodied.train.planner.recipe:COMPACT_PLANNER",
+    summary="head camera image and instruction to the next skill and its arguments, in a home",
+    tags=("household", "planner"),
+)

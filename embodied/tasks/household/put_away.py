@@ -25,8 +25,8 @@ from embodied.worlds.contract import Start
 from embodied_scenes.household import flat
 
 ID = "household/put_away@1"
-_COUNT_SHARES = (0.6, 0.3, 0.1)  # of one, two, three things
-_HIDDEN_SHARE = 0.2  # of things that start behind a closed door
+COUNT_SHARES = (0.6, 0.3, 0.1)  # of one, two, three things
+HIDDEN_SHARE = 0.2  # of things that start behind a closed door
 
 # Where things of a category belong: (relation, furniture).
 HOMES: dict[str, tuple[tuple[str, str], ...]] = {
@@ -54,8 +54,8 @@ HOMES: dict[str, tuple[tuple[str, str], ...]] = {
     "spoon": (("in", "kitchen_drawer"),),
 }
 # Where things get left: furniture that a robot reaches from a free front, 0.45 to 0.90 m high.
-_LEFT_ON = ("counter", "kitchen_table", "coffee_table", "tv_stand", "desk", "bedside_table", "nightstand", "dresser")
-_HIDDEN_IN = ("fridge", "pantry", "dish_cabinet", "kitchen_cabinet", "living_cabinet", "wardrobe")
+LEFT_ON = ("counter", "kitchen_table", "coffee_table", "tv_stand", "desk", "bedside_table", "nightstand", "dresser")
+HIDDEN_IN = ("fridge", "pantry", "dish_cabinet", "kitchen_cabinet", "living_cabinet", "wardrobe")
 _WORDINGS = (
     "Put {moves}. Close what you open.",
     "Please tidy up: {moves}. Leave all doors and drawers closed.",
@@ -96,7 +96,7 @@ class PutAwayFamily:
         if num_things is not None and not 1 <= num_things <= 3:
             raise TaskError(f"{ID}: num_things must lie in [1, 3], got {num_things}.")
         rng = stream_rng(seed, "task", ID)
-        count = num_things if num_things is not None else 1 + int(rng.choice(3, p=_COUNT_SHARES))
+        count = num_things if num_things is not None else 1 + int(rng.choice(3, p=COUNT_SHARES))
         things = self._choose(count, rng)
         homes = {t: self._home(t, rng) for t in things}
         starts, poses = self._misplace(things, homes, rng)
@@ -142,8 +142,8 @@ class PutAwayFamily:
         for thing in things:
             entity = info.entities[thing]
             for _ in range(40):
-                hidden = rng.random() < _HIDDEN_SHARE
-                places = _HIDDEN_IN if hidden else _LEFT_ON
+                hidden = rng.random() < HIDDEN_SHARE
+                places = HIDDEN_IN if hidden else LEFT_ON
                 place = places[int(rng.integers(len(places)))]
                 relation = "in" if hidden else "on"
                 if place == homes[thing][1]:

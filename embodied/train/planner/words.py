@@ -29,7 +29,7 @@ OUTCOMES = (
     "unknown_name",
     OTHER,
 )
-INSTRUCTION_TOKENS = 40
+INSTRUCTION_TOKENS = 32
 
 
 @cache
