@@ -18,6 +18,10 @@ from embodied.train.contract import Recipe
 from embodied.train.run import versions
 from embodied_deploy.package.load import load_package
 
+SCORE_LOSS = 0.02
+_AS_FAST = 1.1
+"""Smaller differences of latency are noise on a shared machine."""
+
 HEADER = ("precision", "graph", "mean error", "largest error", "p50", "over fp32", "score", "difference")
 
 
@@ -122,6 +126,7 @@ def write_report(out: Path, name: str, rows: Sequence[Row], calibration: Calibra
         "policy": name,
         "calibration": {"sha256": calibration.sha256, "samples": calibration.samples},
         "versions": versions(),
+        "int8": choose_int8(rows),
         "precisions": [row.as_dict() for row in rows],
     }
     (out / f"{name}-parity.json").write_text(json.dumps(document, indent=1) + "\n")
@@ -134,10 +139,32 @@ def write_report(out: Path, name: str, rows: Sequence[Row], calibration: Calibra
         f"Errors against fp32 on {held_out} held-out moments of {calibration.samples}; mean as a share of the",
     ]
     lines += ["output's standard deviation, largest as a share of its range. Time at batch 1, one thread, bound I/O."]
+    chosen = choose_int8(rows)
+    lines += (
+        [f"\nOf the int8 forms, {chosen} is the one to ship: fastest, or as fast and more exact."] if chosen else []
+    )
     lines += [f"\n{row.precision} was refused: {row.refusal}" for row in rows if row.refusal]
     page = out / f"{name}-parity.md"
     page.write_text("\n".join(lines) + "\n")
     return page
+
+
+def choose_int8(rows: Sequence[Row]) -> str:
+    """Return the int8 precision to ship: of those that keep the task score, the fastest; of equals, the most exact.
+
+    Returns:
+      A precision, empty when there is none: all were refused or lose more than :data:`SCORE_LOSS`.
+    """
+    left = [
+        (row.latency.ratio, max((e.mean_of_std for e in row.errors if e.role != "state"), default=0.0), row.precision)
+        for row in rows
+        if row.precision.startswith("int8")
+        and row.latency is not None
+        and (row.score is None or row.score.difference >= -SCORE_LOSS)
+    ]
+    fastest = min((ratio for ratio, _, _ in left), default=0.0)
+    near = [(error, ratio, precision) for ratio, error, precision in left if ratio <= fastest * _AS_FAST]
+    return min(near)[2] if near else ""
 
 
 def table_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:

@@ -10,10 +10,12 @@ from typer.testing import CliRunner
 from embodied.cli.main import app
 from embodied.export.checkpoint import export_checkpoint
 from embodied.export.errors import ExportError
-from embodied.export.gate import GateError
+from embodied.export.gate import GateError, OutputError
+from embodied.export.latency import Latency
 from embodied.export.options import ExportOptions, GateLimits
 from embodied.export.package import PolicyExporter, answers, export_policy
-from embodied.export.scores import ScoreError, compare_scores
+from embodied.export.report import Row, choose_int8
+from embodied.export.scores import PairedScore, ScoreError, compare_scores
 from embodied.export.sign import SigningKey
 from embodied.train.contract import Score
 from embodied.train.registry import RECIPES
@@ -56,7 +58,7 @@ def test_every_precision_loads_at_parity(kind, tmp_path):
         assert made.path.name == f"{policy.contract.name}@1.{precision}.policy"
         assert package.parity_error is not None
         assert package.parity_error <= package.contract.parity_atol / 2
-        assert package.parity.count == 256
+        assert package.parity.count == (256 if kind is not Planner else 160)  # images make vectors large
         assert bool(package.contract.calibration_sha256) == (precision == "int8-static")
         # The answers of torch are kept beside those of the graph.
         wanted = policy(
@@ -132,6 +134,30 @@ def test_the_report_holds_every_figure(result):
     assert document["calibration"]["samples"] == 512
     page = result.report.read_text()
     assert all(f"| {precision} |" in page for precision in PRECISIONS)
+
+
+def row(precision, ratio, error, difference=0.0, refusal=""):
+    """A report row with these figures."""
+    outcome = OutputError(
+        name="action", role="action", samples=80, mean_abs=error, max_abs=error, mean_of_std=error, max_of_range=error
+    )
+    latency = Latency(precision=precision, p50_us=9.0, p99_us=9.0, ratio=ratio, low=ratio, high=ratio, runs=9)
+    score = PairedScore(
+        episodes=200, score=0.9 + difference, reference=0.9, difference=difference, low=-0.1, high=0.1, changed=4
+    )
+    return Row(
+        precision=precision, errors=(outcome,), refusal=refusal, latency=None if refusal else latency, score=score
+    )
+
+
+def test_the_int8_form_to_ship_is_chosen_by_what_was_measured():
+    fp32 = row("fp32", 1.0, 0.0)
+    dynamic, static = row("int8-dynamic", 0.52, 0.004), row("int8-static", 0.5, 0.017)
+    assert choose_int8([fp32, static, dynamic]) == "int8-dynamic"  # as fast, more exact
+    assert choose_int8([fp32, row("int8-static", 0.3, 0.017), dynamic]) == "int8-static"
+    assert choose_int8([fp32, static, row("int8-dynamic", 0.52, 0.004, difference=-0.05)]) == "int8-static"
+    assert choose_int8([fp32, row("int8-static", 0.5, 0.1, refusal="gate"), dynamic]) == "int8-dynamic"
+    assert choose_int8([fp32, row("w4a8", 0.1, 0.0)]) == ""
 
 
 def test_exclusions_of_the_recipe_count(result):
