@@ -43,7 +43,7 @@ class CompactPlanner:
       threads: of onnxruntime.
 
     Raises:
-      PackageError: ``contract``: the package is of another kind, or its graph or vocabulary does not fit.
+      PackageError: ``tensor`` or ``format``: another kind of package, or its graph or vocabulary does not fit.
     """
 
     def __init__(self, package: Package, threads: int = 1) -> None:
@@ -51,14 +51,14 @@ class CompactPlanner:
         inputs, outputs = tuple(t.name for t in contract.inputs), tuple(t.name for t in contract.outputs)
         if contract.kind != "planner" or inputs != _INPUTS or outputs != _OUTPUTS:
             raise PackageError(
-                "contract",
+                "tensor",
                 f"{contract.name} is a {contract.kind} from {inputs} to {outputs}; a compact planner goes from "
                 f"{_INPUTS} to {_OUTPUTS}. Choose another package.",
             )
         try:
             self.words = Vocabulary.of(contract.vocabulary)
         except ValueError as error:
-            raise PackageError("contract", f"{contract.name}: {error}") from error
+            raise PackageError("format", f"{contract.name}: {error}") from error
         shapes = {t.name: t.shape for t in (*contract.inputs, *contract.outputs)}
         expected = {n: (len(getattr(self.words, n)),) for n in ("skills", "things", "furniture", "relations")}
         expected |= {"image": (*IMAGE_HW, 3), "last_call": (5,), "visible": (len(self.words.things) - 1,)}
@@ -66,7 +66,7 @@ class CompactPlanner:
         unknown = sorted(set(self.words.skills) - set(GRAMMAR))
         if wrong or unknown:
             raise PackageError(
-                "contract", f"{contract.name}: shapes {wrong} do not fit its vocabulary, or skills {unknown} are new."
+                "tensor", f"{contract.name}: shapes {wrong} do not fit its vocabulary, or skills {unknown} are new."
             )
         self._length = shapes["instruction"][0]
         self._session = PolicySession(package, threads)

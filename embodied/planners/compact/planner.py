@@ -50,17 +50,19 @@ class CompactVisionPlanner:
         self._brain.reset()
 
     def act(self, view: PlannerView) -> Plan:
-        """Answer with one call.
+        """Answer with one call; abstain where the robot has other skills or no head camera.
 
         Raises:
-          PlannerError: the robot has no image of the size that the network takes.
+          PlannerError: the camera's image has a size that the network cannot take.
         """
         missing = [s for s in self._brain.words.skills if s not in view.skills]
         if missing:
-            why = f"I know the skills of a mobile manipulator in a home; this robot has no {missing[0]}."
-            return Plan(calls=(abstain_call(view.skills, why),), message=why, confidence=0.0)
+            return _give_up(view, f"I know the skills of a mobile manipulator in a home; here is no {missing[0]}.")
+        image = self.image(view)
+        if image is None:
+            return _give_up(view, "I decide from images of a head camera, and this robot has none in this world.")
         try:
-            decision = self.decide(self.image(view), view)
+            decision = self.decide(image, view)
         except DeployError as error:
             raise PlannerError(f"The compact planner cannot decide: {error}") from error
         self.last_decision = decision
@@ -71,20 +73,14 @@ class CompactVisionPlanner:
         last, outcome = last_of(view.memory[-1]) if view.memory else (None, "")
         return self._brain.decide(image, view.instruction, last, outcome)
 
-    def image(self, view: PlannerView) -> NDArray[np.uint8]:
-        """Return the image of the head camera.
+    def image(self, view: PlannerView) -> NDArray[np.uint8] | None:
+        """Return the image of the head camera, black for a blind planner; None if there is none."""
+        image = view.images().get(f"{view.agent}/head_cam")
+        return np.zeros_like(image) if self._blind and image is not None else image
 
-        Raises:
-          PlannerError: there is none.
-        """
-        images = view.images()
-        camera = f"{view.agent}/head_cam"
-        if camera not in images:
-            raise PlannerError(
-                f"The compact planner decides from images, and {view.agent} has no {camera!r} (cameras: "
-                f"{sorted(images)}). Run it in a physics world with a mobile manipulator."
-            )
-        return np.zeros_like(images[camera]) if self._blind else images[camera]
+
+def _give_up(view: PlannerView, why: str) -> Plan:
+    return Plan(calls=(abstain_call(view.skills, why),), message=why, confidence=0.0)
 
 
 def last_of(step: Step) -> tuple[Call, str]:

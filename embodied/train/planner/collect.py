@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from embodied.seeding import stream_rng
 from embodied.skills.contract import SkillCall
-from embodied.train.planner.kinematic import PLAIN, VARIED, KinematicStage
+from embodied.train.planner.kinematic import GALLERY, PLAIN, VARIED, KinematicStage
 from embodied.train.planner.rules import TidyRules
-from embodied.train.planner.teacher import OPENABLE, Done, next_call
+from embodied.train.planner.teacher import CLOSED, OPENABLE, TOUR, Done, next_call
 from embodied.train.planner.words import INSTRUCTION_TOKENS, outcome_word, to_call, vocabulary
 from embodied_deploy.planner.images import IMAGE_HW, shrink
 
@@ -92,30 +92,58 @@ def collect_episode(seed: int, *, noise: float = 0.15, max_decisions: int = 48) 
     """
     rng = stream_rng(seed, "policy", "collect")
     stage = KinematicStage(seed, VARIED if rng.random() < 0.6 else PLAIN)
-    words = vocabulary()
-    bit = np.zeros(len(stage.owners) + 1, dtype=np.uint8)
-    for geom, owner in enumerate(stage.owners):
-        bit[geom] = words.index("things", owner or "")
-    images, cells, pixels = [], [], []
-
-    def observe() -> None:
-        frame = stage.observe()
-        images.append(shrink(frame.rgb))
-        cells.append(_cells(bit[frame.segmentation[::2, ::2]]))
-        pixels.append([stage.visible_px.get(n, 0) for n in words.things[1:]])
+    album = _Album(stage)
 
     def choose(answer: SkillCall) -> SkillCall:
         return random_call(stage, rng) if rng.random() < noise else answer
 
-    answers, lasts = demonstrate(stage, observe, choose, max_decisions)
-    return {
-        "images": np.array(images),
-        "cells": np.array(cells),
-        "pixels": np.array(pixels, dtype=np.uint16),
-        "answers": answers,
-        "lasts": lasts,
-        "tokens": words.instruction(stage.task.instruction, INSTRUCTION_TOKENS),
-    }
+    answers, lasts = demonstrate(stage, album.observe, choose, max_decisions)
+    tokens = vocabulary().instruction(stage.task.instruction, INSTRUCTION_TOKENS)
+    return {**album.record(), "answers": answers, "lasts": lasts, "tokens": tokens}
+
+
+def collect_gallery(seed: int) -> Record:
+    """Return images of every stop of the tour with things of all kinds about: what the detector learns rare ones from.
+
+    Returns:
+      ``images``, ``cells`` and ``pixels`` as in :func:`collect_episode`.
+    """
+    stage = KinematicStage(seed, GALLERY, with_failures=False)
+    album = _Album(stage)
+    for name, target in TOUR:
+        if stage.moved("go_to", name):
+            continue
+        if name in CLOSED:
+            stage.doors = {name}
+            stage.moved("door", name)
+        album.observe()
+        stage.moved("look", target)
+        album.observe()
+        stage.doors = set()
+    return album.record()
+
+
+class _Album:
+    """Images of a stage with their labels."""
+
+    def __init__(self, stage: KinematicStage) -> None:
+        self._stage, self._words = stage, vocabulary()
+        self._thing_of_geom = np.zeros(len(stage.owners) + 1, dtype=np.uint8)  # the last one is 'no geom', -1
+        for geom, owner in enumerate(stage.owners):
+            self._thing_of_geom[geom] = self._words.index("things", owner or "")
+        self._images: list[NDArray[np.uint8]] = []
+        self._cells: list[NDArray[np.uint32]] = []
+        self._pixels: list[list[int]] = []
+
+    def observe(self) -> None:
+        frame = self._stage.observe()
+        self._images.append(shrink(frame.rgb))
+        self._cells.append(_cells(self._thing_of_geom[frame.segmentation[::2, ::2]]))
+        self._pixels.append([self._stage.visible_px.get(n, 0) for n in self._words.things[1:]])
+
+    def record(self) -> Record:
+        pixels = np.array(self._pixels, dtype=np.uint16)
+        return {"images": np.array(self._images), "cells": np.array(self._cells), "pixels": pixels}
 
 
 def _cells(things: NDArray[np.uint8]) -> NDArray[np.uint32]:
@@ -129,17 +157,19 @@ def _cells(things: NDArray[np.uint8]) -> NDArray[np.uint32]:
     return out
 
 
-def collect(folder: Path, seeds: range, per_file: int = 10) -> None:
-    """Write episodes as ``<first seed>.npz`` files; files that are there are kept."""
+def collect(folder: Path, seeds: range, per_file: int = 10, *, gallery: bool = False) -> None:
+    """Write episodes, or galleries, as ``<first seed>.npz`` files; files that are there are kept."""
     folder.mkdir(parents=True, exist_ok=True)
     for first in range(seeds.start, seeds.stop, per_file):
         target = folder / f"{first}.npz"
         if target.exists():
             continue
-        records = [collect_episode(s) for s in range(first, min(first + per_file, seeds.stop))]
+        part = range(first, min(first + per_file, seeds.stop))
+        records = [collect_gallery(s) if gallery else collect_episode(s) for s in part]
         merged: Record = {k: np.concatenate([r[k] for r in records]) for k in records[0] if k != "tokens"}
-        merged["tokens"] = np.array([r["tokens"] for r in records])
-        merged["lengths"] = np.array([len(r["answers"]) for r in records])
+        if not gallery:
+            merged["tokens"] = np.array([r["tokens"] for r in records])
+        merged["lengths"] = np.array([len(r["images"]) for r in records])
         torn = target.with_suffix(".torn")
         with torn.open("wb") as stream:
             np.savez(stream, **merged)  # type: ignore[arg-type]

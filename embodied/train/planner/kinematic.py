@@ -27,9 +27,9 @@ from embodied.skills.household.standing import choose, standings
 from embodied.tasks.contract import Task
 from embodied.tasks.goal import AllOf, Holds
 from embodied.tasks.household.put_away import PutAwayFamily
-from embodied.tasks.household.stage import AGENT, Stage, start_pose
+from embodied.tasks.household.stage import AGENT, Stage, start_pose, taken_by
 from embodied.train.planner.rules import TidyRules
-from embodied.train.planner.teacher import Move
+from embodied.train.planner.teacher import CLOSED, SURFACES, Move
 from embodied.worlds.contract import Start
 from embodied.worlds.mujoco import MujocoWorld
 from embodied_scenes.household import flat
@@ -54,6 +54,7 @@ class Looks:
       paint: spread of the colours of furniture and, a third of it, of things, as a share of the full range.
       camera_rad: spread of the camera's mount.
       fovy_ratio: spread of its opening angle.
+      crowded: whether what lies elsewhere lies where the task leaves things, on furniture and in it.
     """
 
     layout: float = 0.0
@@ -61,10 +62,12 @@ class Looks:
     paint: float = 0.0
     camera_rad: float = 0.0
     fovy_ratio: float = 0.0
+    crowded: bool = False
 
 
 PLAIN = Looks()
 VARIED = Looks(layout=1.0, clutter=0.3, paint=0.12, camera_rad=0.02, fovy_ratio=0.02)
+GALLERY = Looks(layout=1.0, clutter=0.9, paint=0.10, camera_rad=0.02, fovy_ratio=0.02, crowded=True)
 
 
 class KinematicStage(TidyRules):
@@ -89,7 +92,7 @@ class KinematicStage(TidyRules):
         self._start = task_start(self.task, _SPECS)
         super().__init__(moves_of(self.task), {}, rng, with_failures=with_failures)
         self._poses: dict[str, tuple[float, ...]] = dict(self._start.poses)
-        self._scatter(looks.clutter)
+        self._scatter(looks.clutter, crowded=looks.crowded)
         agent = self.task.agents[0]
         self._base = np.array([agent.pos_m[0], agent.pos_m[1], agent.yaw_rad])
         self._pan, self._tilt = 0.0, float(MOBILE_MANIPULATOR.home["head_tilt"])
@@ -206,18 +209,24 @@ class KinematicStage(TidyRules):
         assert pose is not None
         return np.array(pose.pos_world_m)
 
-    def _scatter(self, share: float) -> None:
-        """Put some of the things that are not asked for on other furniture."""
-        wanted = {m.thing for m in self.moves}
+    def _scatter(self, share: float, *, crowded: bool) -> None:
+        """Put some of the things that are not asked for elsewhere."""
+        wanted = set() if crowded else {m.thing for m in self.moves}
         info = self._stage.info
-        fixtures = [n for n, e in info.entities.items() if not e.movable and "floor" not in e.properties and e.regions]
-        for name in self._stage.movable:
+        places = [(n, "on") for n, e in info.entities.items() if not e.movable and "floor" not in e.properties]
+        if crowded:
+            places = [*((n, "on") for n in SURFACES), *((n, "in") for n in CLOSED)]
+        taken = self._stage.boxes([])
+        for index in self.rng.permutation(len(self._stage.movable)):
+            name = self._stage.movable[int(index)]
             if name in wanted or self.rng.random() >= share:
                 continue
-            taken = self._stage.boxes([n for n in self._stage.movable if n != name])
-            for index in self.rng.permutation(len(fixtures))[:3]:
-                spot = self._stage.spot(info.entities[name], fixtures[int(index)], "on", taken, self.rng)
+            for choice in self.rng.permutation(len(places))[:3]:
+                fixture, relation = places[int(choice)]
+                room = taken if crowded else self._stage.boxes([n for n in self._stage.movable if n != name])
+                spot = self._stage.spot(info.entities[name], fixture, relation, room, self.rng)
                 if spot is not None:
+                    taken = taken_by(taken, spot, info.entities[name])
                     self._poses[name] = start_pose(spot, info.entities[name])
                     break
 

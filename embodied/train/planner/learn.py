@@ -41,7 +41,7 @@ State = dict[str, torch.Tensor]
 def learn(run: TrainRun) -> None:
     """Train for ``run.steps`` detector steps, with demonstrations and decider rounds in proportion."""
     data = run.folder / "data"
-    episodes = max(round(run.steps * _EPISODES_PER_STEP), _HELD_OUT + 10)
+    episodes = max(round(run.steps * _EPISODES_PER_STEP), 3)
     first = TRAIN_SEED + 1_000_000 * run.seed
     collect(data, range(first, first + episodes))
     files = read_files(data)
@@ -60,7 +60,7 @@ def _detector(run: TrainRun, frames: Frames) -> Detector:
     assert isinstance(detector, Detector)
     target = run.folder / "detector.pt"
     if not target.exists():
-        held_out = frames.episodes < _HELD_OUT
+        held_out = frames.episodes < max(1, min(_HELD_OUT, (int(frames.episodes.max()) + 1) // 5))
         kept = Frames(
             frames.images[~held_out], frames.cells[~held_out], frames.pixels[~held_out], frames.episodes[~held_out]
         )
