@@ -32,3 +32,9 @@ POLICIES.add(
     summary="quadrotor: hold a point in wind, 50 Hz, MLP",
     tags=("quadrotor", "controller"),
 )
+POLICIES.add(
+    "quad-waypoint@1",
+    "embodied.policies.shipped:QUAD_WAYPOINT",
+    summary="quadrotor: fly to points in wind, 50 Hz, MLP",
+    tags=("quadrotor", "controller"),
+)

@@ -46,3 +46,4 @@ class ShippedPolicy:
 
 
 QUAD_HOVER = ShippedPolicy("quad-hover", 1)
+QUAD_WAYPOINT = ShippedPolicy("quad-waypoint", 1)
