@@ -199,3 +199,9 @@ STUDIES.add(
     tags=("edge", "household"),
     summary="Compact planner from images: success, failures by kind, int8 in pairs with fp32, blind control, size.",
 )
+STUDIES.add(
+    "edge-policies",
+    "embodied.studies.edge_policies:policies",
+    tags=("edge",),
+    summary="Task success of every shipped policy, beside the same graph with shuffled weights.",
+)

@@ -89,7 +89,7 @@ class QuadWaypoint(_FlightRecipe):
     name: ClassVar[str] = "quad-waypoint"
     task: ClassVar[Any] = "waypoint"
     summary: ClassVar[str] = "visit points in order in wind: MLP to four rotor thrusts, 50 Hz, by PPO"
-    default_steps: ClassVar[int] = 16_000_000
+    default_steps: ClassVar[int] = 12_000_000
 
 
 QUAD_HOVER = QuadHover()
