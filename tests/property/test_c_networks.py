@@ -31,15 +31,16 @@ ACTIVATIONS = {
     n_out=st.integers(1, 4),
     activation=st.sampled_from(sorted(ACTIVATIONS)),
     use_matmul=st.booleans(),
+    level=st.sampled_from(["-O0", "-O2", "-O3", "-Os"]),  # each sees other bounds and warns of other things
 )
 def test_any_small_float_network_equals_onnxruntime(
-    tmp_path_factory, seed, n_in, hidden, n_out, activation, use_matmul
+    tmp_path_factory, seed, n_in, hidden, n_out, activation, use_matmul, level
 ):
     folder = tmp_path_factory.mktemp("policy")
     rng = np.random.default_rng(seed)
     data = mlp(rng, n_in, hidden, n_out, activation, use_matmul=use_matmul, attributes=ACTIVATIONS[activation])
     loaded, source = emitted(folder, data, n_in, n_out, count=16)
-    program = compile_c(HOST, [source.source, source.filter], folder / "filter", ["-O0"])
+    program = compile_c(HOST, [source.source, source.filter], folder / "filter", [level])
     found = run_filter(HOST, program, flatten(loaded.contract, loaded.parity.inputs), n_out)
     expected = loaded.parity.outputs["action"]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())

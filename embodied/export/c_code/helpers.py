@@ -2,24 +2,6 @@
 
 from __future__ import annotations
 
-_DENSE_F32 = """
-/* y = x w + bias, w by input: four inputs at a time touch y once, and vector registers hold neighbouring outputs
-   without any change of order in a sum. */
-static void dense_f32(const float *restrict x, int inputs, const float *restrict w, const float *restrict bias,
-                      int outputs, float *restrict y)
-{
-    int i = 0;
-    for (int o = 0; o < outputs; ++o) y[o] = bias[o];
-    for (; i + 4 <= inputs; i += 4, w += 4 * outputs) {
-        const float *restrict w1 = w + outputs, *restrict w2 = w1 + outputs, *restrict w3 = w2 + outputs;
-        const float x0 = x[i], x1 = x[i + 1], x2 = x[i + 2], x3 = x[i + 3];
-        for (int o = 0; o < outputs; ++o) y[o] = y[o] + x0 * w[o] + x1 * w1[o] + x2 * w2[o] + x3 * w3[o];
-    }
-    for (; i < inputs; ++i, w += outputs)
-        for (int o = 0; o < outputs; ++o) y[o] += x[i] * w[o];
-}
-"""
-
 _DOT = """
 static int32_t dot_KIND(const TYPE *x, const int8_t *w, int count)
 {
@@ -101,7 +83,6 @@ static int32_t scale_q31(int32_t sum, int32_t multiplier, int shift)
 _TYPES = {"u8": "uint8_t", "s8": "int8_t"}
 
 HELPERS: dict[str, str] = {
-    "dense_f32": _DENSE_F32,
     "quantize": _QUANTIZE,
     "round_24": _ROUND_24,
     "scale_q31": _SCALE_Q31,

@@ -44,7 +44,7 @@ class Program:
 
     def _step(self, step: Step) -> list[str]:
         if isinstance(step, DenseFloat):
-            return [self._dense_float(step)]
+            return self._dense_float(step)
         if isinstance(step, DenseInt8):
             return [self._dense_int8(step)]
         if isinstance(step, Elementwise):
@@ -62,11 +62,28 @@ class Program:
     def _at(self, buffer: Buffer, index: int) -> str:
         return self._names[buffer] + (f" + {index}" if index else "")
 
-    def _dense_float(self, step: DenseFloat) -> str:
-        inputs, outputs = step.weights.shape
-        self._used.add("dense_f32")
+    def _dense_float(self, step: DenseFloat) -> list[str]:
+        # Weights lie by input. Four inputs at a time touch y once; every sum keeps its order, so vectors may hold
+        # neighbouring outputs without -ffast-math. Written out per layer: compilers see each size and each bound.
+        inputs, n = step.weights.shape
         w, b = self._constant(step.weights, "float"), self._constant(step.bias, "float")
-        return f"dense_f32({self._names[step.x]}, {inputs}, {w}, {b}, {outputs}, {self._names[step.y]});"
+        x, y = self._names[step.x], self._names[step.y]
+        fours = inputs - inputs % 4
+        lines = [_loop(n, f"{y}[i] = {b}[i];")]
+        if fours:
+            terms = "".join(f" + x{k} * w{k}[o]" for k in range(4))
+            lines += [
+                f"for (int i = 0; i < {fours}; i += 4) {{",
+                f"    const float *w0 = {w} + i * {n}, *w1 = w0 + {n}, *w2 = w1 + {n}, *w3 = w2 + {n};",
+                f"    const float x0 = {x}[i], x1 = {x}[i + 1], x2 = {x}[i + 2], x3 = {x}[i + 3];",
+                f"    for (int o = 0; o < {n}; ++o) {y}[o] = {y}[o]{terms};",
+                "}",
+            ]
+        lines += [
+            f"{{ const float a = {x}[{i}]; {_loop(n, f'{y}[i] += a * {w}[{i * n} + i];')} }}"
+            for i in range(fours, inputs)
+        ]
+        return lines
 
     def _dense_int8(self, step: DenseInt8) -> str:
         outputs, inputs = step.weights.shape
