@@ -23,9 +23,8 @@ from embodied_deploy.package.contract import Training
 
 GRU_NAME = "base-navigation"
 STAGES = 5
-PILOT_SHARE = 0.2
-"""Steps of each stage but the last, as a share of the run's."""
-ROOMS_PER_STEP, ROOMS_MIN = 0.06, 8
+ROOMS_PER_STEP, ROOMS_MIN = 0.3, 8
+"""Rooms that each stage adds: new rooms help more than more steps on the old ones."""
 LEARNER_SHARE = 0.85
 CONFIG = SupervisedConfig(batch_size=48, learning_rate=2e-3, evaluate_every=500, save_every=1000, ema_decay=0.998)
 
@@ -57,7 +56,7 @@ class NetworkDriver:
 
 
 def learn(run: TrainRun) -> None:
-    """Train in stages; each stage and each step of it is resumed where it was interrupted.
+    """Train in stages of ``run.steps`` steps; each stage and each step of it is resumed where it was interrupted.
 
     The drives lie as datasets below the run's folder; the digest of all of them is in the checkpoint.
     """
@@ -71,7 +70,6 @@ def learn(run: TrainRun) -> None:
         sha256 = digest(parts)
         is_last = stage == STAGES - 1
         folder = run.folder if is_last else run.folder / f"stage_{stage}"
-        steps = run.steps if is_last else max(1, round(PILOT_SHARE * run.steps))
         fresh = build(contract_training(run, sha256), mean, std, run.seed)
         if model is not None:
             fresh.load_state_dict(model.state_dict())
@@ -82,7 +80,7 @@ def learn(run: TrainRun) -> None:
             "commit": model.contract.training.commit,
             "dataset_sha256": sha256,
         }
-        stage_run = replace(run, folder=folder, steps=steps)
+        stage_run = replace(run, folder=folder)
         if stage_run.resume() is None:
             _log_drives(stage_run, parts[-1])
         train_supervised(stage_run, model, samples_of(parts), loss, CONFIG, extra)

@@ -22,7 +22,7 @@ class BaseNavigation(Recipe):
     id: ClassVar[str] = "base-navigation"
     version: ClassVar[str] = "1"
     summary: ClassVar[str] = "drive a mobile robot to a goal through a furnished room by its scanner (GRU)"
-    default_steps: ClassVar[int] = 6000
+    default_steps: ClassVar[int] = 1200
 
     def train(self, run: TrainRun) -> None:
         """Imitate the planner that knows the map, then correct the learner on its own drives."""
