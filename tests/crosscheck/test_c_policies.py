@@ -172,3 +172,31 @@ def test_packages_written_twice_differ_in_their_hash_alone(tmp_path):
     one, two = emit_c(first, tmp_path / "c1"), emit_c(second, tmp_path / "c2")
     assert one.source.read_text() == two.source.read_text()
     assert one.header.read_text() != two.header.read_text()
+
+
+def _shipped():
+    from embodied.policies.registry import POLICIES
+
+    return [
+        pytest.param(POLICIES.get(name).path(precision), id=f"{name}-{precision}")
+        for name in POLICIES.names()
+        for precision in POLICIES.get(name).precisions
+    ]
+
+
+@pytest.mark.parametrize("path", _shipped())
+def test_every_shipped_policy_is_written_right_or_refused(path, tmp_path):
+    from embodied.export.c_code import UnsupportedGraphError
+    from embodied_deploy.package.load import load_package
+
+    loaded = load_package(path, check_parity=False)
+    try:
+        source = emit_c(loaded, tmp_path / "c")
+    except UnsupportedGraphError:
+        # The firmware of the quadrotor is what C is for; images and tokens are not.
+        assert not loaded.contract.name.startswith("quad-") or loaded.contract.precision == "int8-dynamic"
+        assert not (tmp_path / "c").exists()
+        return
+    inputs = flatten(loaded.contract, loaded.parity.inputs)
+    expected = flatten(loaded.contract, loaded.parity.outputs, outputs=True)
+    assert difference(source, HOST, inputs, expected, tmp_path) <= loaded.contract.parity_atol
