@@ -29,7 +29,8 @@ class OutputError:
       max_abs: largest absolute difference.
       mean_of_std: mean difference as a share of the output's standard deviation, averaged over entries.
       max_of_range: largest difference as a share of its entry's range; None without ranges.
-      agreement: share of samples with the same largest score; None for other roles.
+      agreement: share of samples with the same largest score, or of scores with the same sign where the contract has
+        words for other outputs and none for this one; None for other roles.
     """
 
     name: str
@@ -69,7 +70,9 @@ def measure_errors(reference: Outputs, got: Outputs, contract: PolicyContract) -
       got: the same of the quantized one.
       contract: gives roles and ranges.
     """
-    return tuple(_measure(t, reference[t.name], got[t.name]) for t in contract.outputs)
+    # With words for some outputs, the others are not choices but independent scores, such as what is visible.
+    yes_no = {t.name for t in contract.outputs if contract.vocabulary and t.name not in contract.vocabulary}
+    return tuple(_measure(t, reference[t.name], got[t.name], is_choice=t.name not in yes_no) for t in contract.outputs)
 
 
 def check_gate(errors: tuple[OutputError, ...], limits: GateLimits, precision: str) -> None:
@@ -88,7 +91,7 @@ def check_gate(errors: tuple[OutputError, ...], limits: GateLimits, precision: s
         )
 
 
-def _measure(spec: TensorSpec, reference: NDArray[Any], got: NDArray[Any]) -> OutputError:
+def _measure(spec: TensorSpec, reference: NDArray[Any], got: NDArray[Any], *, is_choice: bool) -> OutputError:
     wanted, found = reference.astype(np.float64), got.astype(np.float64)
     width = spec.shape[-1] if spec.shape else 1
     wanted, found = wanted.reshape(-1, width), found.reshape(-1, width)
@@ -98,7 +101,8 @@ def _measure(spec: TensorSpec, reference: NDArray[Any], got: NDArray[Any]) -> Ou
     floor = 1e-6 + (_FLOOR_OF_RANGE * ranges if ranges is not None else 0.0)
     agreement = None
     if spec.role == "score" and width > 1:
-        agreement = float(np.mean(wanted.argmax(axis=1) == found.argmax(axis=1)))
+        same = wanted.argmax(axis=1) == found.argmax(axis=1) if is_choice else (wanted > 0) == (found > 0)
+        agreement = float(np.mean(same)) if np.isfinite(found).all() else 0.0
     return OutputError(
         name=spec.name,
         role=spec.role,

@@ -182,8 +182,12 @@ def _refuse_recurrent(policy: Any) -> None:  # noqa: ANN401 -- a torch module
 def _check_forward(policy: ExportablePolicy, example: tuple[torch.Tensor, ...]) -> None:
     """Compare the outputs of torch with the contract; the exporter itself would cut or mix up names silently."""
     torch, contract = require("torch", "export"), policy.contract
-    with torch.no_grad():
-        outputs = policy(*example)
+    try:
+        with torch.no_grad():
+            outputs = policy(*example)
+    except (RuntimeError, IndexError, TypeError, ValueError) as error:
+        shapes = {t.name: tuple(x.shape) for t, x in zip(contract.inputs, example, strict=True)}
+        raise ExportError("contract", f"forward fails on the contract's inputs {shapes}: {error}") from error
     if not isinstance(outputs, tuple) or len(outputs) != len(contract.outputs):
         got = f"{len(outputs)} outputs" if isinstance(outputs, tuple) else type(outputs).__name__
         names = [t.name for t in contract.outputs]

@@ -12,7 +12,8 @@ class GateLimits:
     Attributes:
       mean_of_std: mean absolute error of actions, as a share of the action's standard deviation.
       max_of_range: largest absolute error of an action, as a share of its range in the contract.
-      agreement: smallest share of samples with the same best score, for every output of role ``score``.
+      agreement: smallest share of samples with the same best score, for every output of role ``score`` (of scores with
+        the same sign, for outputs beside those that the vocabulary has words for).
     """
 
     mean_of_std: float = 0.02
@@ -29,10 +30,13 @@ class ExportOptions:
         nodes. Submodules named ``normalizer`` and ``limiter`` are always left alone.
       per_channel: one scale per output channel of a weight; costs time in small MLPs, saves error elsewhere.
       static_ops: operators that ``int8-static`` quantizes; none means all that the quantizer knows.
+      narrow_convolutions: quantize convolutions over few channels too, such as the first one over an image; smaller by
+        a kilobyte, slower and less exact.
       limits: of the gate.
     """
 
     exclude: tuple[str, ...] = ()
     per_channel: bool = True
     static_ops: tuple[str, ...] = ()
+    narrow_convolutions: bool = False
     limits: GateLimits = field(default_factory=GateLimits)

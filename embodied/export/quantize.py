@@ -23,6 +23,10 @@ from embodied_deploy.package.contract import PolicyContract
 if TYPE_CHECKING:
     import onnx
 
+NARROW = 8
+"""Channels under which int8 convolutions lose: 3 to 16 channels at 80x60 took 274 µs in int8 and 105 µs in fp32, those
+over 16 and more channels less than half of fp32 (x86 with VNNI)."""
+
 _BATCH = 32
 _PREPARED = ("onnx.quant.pre_process", "onnxruntime.quant")
 """Tells the quantizer that shapes are inferred already (the exporter writes them all)."""
@@ -62,7 +66,8 @@ def quantize(
     elif precision == "int8-dynamic":
         made = _dynamic(model, excluded, chosen)
     elif precision == "int8-static":
-        made = _static(model, excluded, calibration.fitting, chosen)
+        slow = [] if chosen.narrow_convolutions else narrow_convolutions(model)
+        made = _static(model, [*excluded, *Flow(model).raw_nodes(), *slow], calibration.fitting, chosen)
         spare_raw_inputs(made, spared)
     else:
         raise ExportError("contract", f"{precision!r} is no precision to quantize to.")
@@ -76,6 +81,12 @@ def quantize(
     check_signature(made, contract)
     check_protected(made, guarded)
     return made
+
+
+def narrow_convolutions(model: onnx.ModelProto) -> list[str]:
+    """Return the convolutions over fewer than :data:`NARROW` channels, such as the first one over an image."""
+    channels = {w.name: w.dims[1] for w in model.graph.initializer if len(w.dims) > 2}
+    return [n.name for n in model.graph.node if n.op_type == "Conv" and channels.get(n.input[1], NARROW) < NARROW]
 
 
 def _fp16(model: onnx.ModelProto, excluded: list[str]) -> onnx.ModelProto:

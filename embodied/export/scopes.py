@@ -184,6 +184,10 @@ class Flow:
                     waiting.append(node.name)
         return list(found)
 
+    def raw_nodes(self) -> list[str]:
+        """Return the nodes whose results are raw: what scales, moves and joins inputs before any layer."""
+        return [name for name, node in self._nodes.items() if all(self.is_raw(o) for o in node.output)]
+
     def source_of_pair(self, name: str) -> str | None:
         """Return what a pair of QuantizeLinear and DequantizeLinear that makes ``name`` reads, None for others."""
         back = self._producer.get(name)

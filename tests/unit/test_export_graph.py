@@ -21,6 +21,7 @@ from tests.export_policies import (
     exported,
     feed,
     make,
+    nn,
 )
 
 KINDS = [Mlp, Recurrent, History, Convolutional, Planner]
@@ -82,6 +83,12 @@ def test_forward_must_return_what_the_contract_says():
     refused(policy, "int64")
     policy.contract = replace(right, opset=12)
     refused(policy, "opset 12")
+
+
+def test_a_policy_that_does_not_take_the_inputs_is_refused():
+    policy = make(Mlp)
+    policy.body = nn.Linear(13, 64)
+    refused(policy, r"fails on the contract's inputs \{'observation': \(2, 12\)\}: mat1 and mat2")
 
 
 def test_a_tensor_instead_of_a_tuple_is_refused():

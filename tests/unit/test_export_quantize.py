@@ -10,7 +10,7 @@ from embodied.export.errors import ExportError
 from embodied.export.gate import GateError, check_gate, measure_errors
 from embodied.export.onnx import to_onnx
 from embodied.export.options import ExportOptions, GateLimits
-from embodied.export.quantize import _static, quantize
+from embodied.export.quantize import _static, narrow_convolutions, quantize
 from embodied.export.scopes import Flow, check_protected, float_constants, nodes_below, protected_nodes
 from embodied.export.session import run_graph
 from tests.export_policies import Convolutional, FoldedMlp, History, Mlp, MultiplyingMlp, Planner, Recurrent, exported
@@ -97,6 +97,22 @@ def test_cells_are_quantized():
 def test_dynamic_leaves_convolutions_alone():
     assert operators(at(Convolutional, "int8-dynamic"))["Conv"] == 2
     assert operators(at(Convolutional, "int8-dynamic"))["ConvInteger"] == 0
+
+
+def test_convolutions_over_an_image_and_its_scaling_stay_in_fp32():
+    _, _, model = exported(Convolutional)
+    narrow = narrow_convolutions(model)
+    assert len(narrow) == 1
+    made = at(Convolutional, "int8-static")
+    producer = {o: node.op_type for node in made.graph.node for o in node.output}
+    first, second = (n for n in made.graph.node if n.op_type == "Conv")
+    assert [first.name] == narrow
+    assert "DequantizeLinear" not in {producer.get(i) for i in first.input}
+    assert {producer.get(i) for i in second.input} == {"DequantizeLinear"}
+    scaled = {producer.get(i) for n in made.graph.node if n.op_type == "Div" for i in n.input}
+    assert "DequantizeLinear" not in scaled
+    wanted = at(Convolutional, "int8-static", narrow_convolutions=True)
+    assert operators(wanted)["DequantizeLinear"] > operators(made)["DequantizeLinear"]
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -281,3 +297,19 @@ def test_scores_are_judged_by_their_choice():
     with pytest.raises(GateError, match=r"place agrees in 97\.0%"):
         check_gate(measure_errors(reference, scaled, policy.contract), GateLimits(), "int8-static")
     check_gate(measure_errors(reference, scaled, policy.contract), replace(GateLimits(), agreement=0.9), "int8-static")
+
+
+def test_scores_without_words_are_judged_one_by_one():
+    policy = exported(Planner)[0]
+    words = {k: v for k, v in policy.contract.vocabulary.items() if k != "place"}
+    contract = replace(policy.contract, vocabulary=words)
+    rng = np.random.default_rng(0)
+    reference = {"skill": rng.normal(size=(100, 5)), "place": rng.normal(size=(100, 7)) - 5.0}
+    got = {"skill": reference["skill"], "place": reference["place"][:, ::-1]}  # another order of things out of sight
+    check_gate(measure_errors(reference, got, contract), GateLimits(), "int8-static")
+    got["place"] = np.where(np.arange(7) == 3, 1.0, reference["place"])  # one is seen that is not there
+    with pytest.raises(GateError, match=r"place agrees in 85\.7%"):
+        check_gate(measure_errors(reference, got, contract), GateLimits(), "int8-static")
+    got["place"] = np.full((100, 7), np.nan)
+    with pytest.raises(GateError, match=r"place agrees in 0\.0%"):
+        check_gate(measure_errors(reference, got, contract), GateLimits(), "int8-static")
