@@ -195,6 +195,28 @@ def test_pieces_that_make_no_sense_are_refused(tmp_path, start, axis, why):
         emit_c(replace(loaded, graph=graph(nodes, weights | {"w": W}, 5, 4)), tmp_path / "c")
 
 
+@pytest.mark.parametrize(
+    ("zero", "scale", "options", "why"),
+    [
+        (np.uint16(7), np.float32(0.1), {}, "uint16"),
+        (None, np.float32(0.1), {"output_dtype": 3}, "of a named type"),
+        (np.uint8(7), np.float32(0.0), {}, "expected a positive number"),
+        (np.uint8(7), np.float32(np.nan), {}, "expected a positive number"),
+    ],
+)
+def test_quantizations_that_c_does_not_know_are_refused(tmp_path, zero, scale, options, why):
+    _, loaded = package(tmp_path, mlp(RNG(0), 5, [8], 4), 5, 4)
+    weights = {"s": scale, "w": W} | ({} if zero is None else {"z": zero})
+    last = [] if zero is None else ["z"]
+    nodes = [
+        node("QuantizeLinear", ["obs", "s", *last], ["q"], **options),
+        helper.make_node("DequantizeLinear", ["q", "s", *last], ["d"]),
+        helper.make_node("MatMul", ["d", "w"], ["action"]),
+    ]
+    with pytest.raises(UnsupportedGraphError, match=r"'the_QuantizeLinear' .*" + why):
+        emit_c(replace(loaded, graph=graph(nodes, weights, 5, 4, opset=21)), tmp_path / "c")
+
+
 def test_header_carries_the_contract(tmp_path):
     path, loaded = package(tmp_path, mlp(RNG(0), 5, [8], 4), 5, 4, safe_action=(0.0, None, 0.5, 0.0))
     source = emit_c(path, tmp_path / "c")

@@ -111,7 +111,9 @@ def scalar_scale(node: Node, scale: Value, zero: Value | None) -> tuple[np.float
     """
     if not isinstance(scale, np.ndarray) or scale.size != 1 or not isinstance(zero, np.ndarray | None):
         raise node.refuse("scale and zero point must be one constant each")
-    dtype = "uint8" if zero is None else str(zero.dtype)
+    # Without a zero point the attribute of opset 21 may name another type than ONNX's default, uint8 (2).
+    is_named = zero is None and node.attributes.get("output_dtype", 0) not in (0, 2)
+    dtype = "of a named type" if is_named else "uint8" if zero is None else str(zero.dtype)
     if dtype not in INTEGERS or scale.dtype != np.float32:
         raise node.refuse(f"activations are {dtype} with a {scale.dtype} scale; expected 8 bits and float32")
     unit = np.float32(scale.reshape(-1)[0])
