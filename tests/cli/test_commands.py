@@ -18,6 +18,7 @@ COMMANDS = (
     ["study"],
     ["study", "list"],
     ["study", "run"],
+    ["export"],
     ["list"],
     ["replay"],
     ["view"],
