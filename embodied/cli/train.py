@@ -35,6 +35,11 @@ def train(
     from embodied.train.run import TrainError, TrainRun
 
     entry = RECIPES.entry(recipe)
+    has_run = any((out / name).exists() for name in ("checkpoint.pt", "run.json"))
+    if has_run and not resume:
+        raise TrainError(f"{out} holds a run already. Continue it with --resume, or choose another folder.")
+    if resume and not has_run:
+        raise TrainError(f"There is no run in {out} to resume. Leave --resume away, or name the folder of the run.")
     require("torch", "train")
     chosen = entry.load()
     run = TrainRun(
@@ -46,11 +51,6 @@ def train(
         workers=workers,
         on_log=None if as_json else _print_curves,
     )
-    has_run = run.checkpoint_path.exists() or (out / "run.json").exists()
-    if has_run and not resume:
-        raise TrainError(f"{out} holds a run already. Continue it with --resume, or choose another folder.")
-    if resume and not has_run:
-        raise TrainError(f"There is no run in {out} to resume. Leave --resume away, or name the folder of the run.")
     run.begin()
     try:
         chosen.train(run)

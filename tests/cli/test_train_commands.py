@@ -23,7 +23,7 @@ from embodied.policies.registry import shipped
     ids=" ".join,
 )
 def test_help(command):
-    done = run(*command.split(), "--help")
+    done = run(*command, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert "Usage: embodied" in done.stdout
 
@@ -66,12 +66,12 @@ def test_policies_are_listed():
 
 def test_a_policy_is_judged_with_an_interval_for_any_number_of_workers():
     pytest.importorskip("onnxruntime")
-    one = json.loads(run("policy", "eval", "quad-hover", "--episodes", 3, "--json").stdout)
-    two = json.loads(run("policy", "eval", shipped("quad-hover@1"), "--episodes", 3, "--workers", 2, "--json").stdout)
+    one = json.loads(run("policy", "eval", "quad-hover", "--episodes", 2, "--json").stdout)
+    two = json.loads(run("policy", "eval", shipped("quad-hover@1"), "--episodes", 2, "--workers", 2, "--json").stdout)
     assert one["episodes"] == two["episodes"]
     assert one["score"] == 1.0
     assert one["low"] < 0.5 < one["high"] == 1.0
-    assert [e["seed"] for e in one["episodes"]] == [0, 1, 2]
+    assert [e["seed"] for e in one["episodes"]] == [0, 1]
 
 
 def test_a_package_that_is_none_is_refused(tmp_path):
