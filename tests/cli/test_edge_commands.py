@@ -100,7 +100,8 @@ def test_a_signal_ends_a_run_cleanly(package, tmp_path, number):
     process.send_signal(number)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert out.startswith("ok")
+    # On a busy machine the last period may have been late.
+    assert out.startswith(("ok; periods", "degraded: late; periods"))
     assert json.loads(log.read_text().splitlines()[-1])["event"] == "end"
 
 

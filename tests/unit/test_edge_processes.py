@@ -142,7 +142,7 @@ def test_a_policy_process_that_dies_leaves_the_robot_safe_within_one_watchdog_pe
             os.kill(process.pid, signal.SIGKILL)
             process.wait(30)
     # The rest above the watchdog's time is what a busy machine takes to wake a thread.
-    assert safe_s[0] - killed_s < watchdog_s + 0.5
+    assert safe_s[0] - killed_s < watchdog_s + 1.0
 
 
 def test_a_run_loads_nothing_that_a_device_lacks(package_file):

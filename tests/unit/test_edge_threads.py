@@ -36,25 +36,26 @@ def _loop(policy, recorder, **limits):
 
 
 def test_a_policy_that_hangs_does_not_keep_the_robot_from_its_safe_action():
-    # Wide budgets: on a busy machine an answer of microseconds may take tens of milliseconds.
     policy = BlockingPolicy(contract(latency_budget_s=0.5, max_observation_age_s=5.0, on_late="safe"), block_at=23)
-    modes, actions = [], []
+    hung, after = [], []
 
     def record(k, state, action, mode):
-        modes.append(mode)
-        actions.append(action)
-        if len(modes) == 60:
-            policy.gate.set()
+        if policy.gate.is_set():
+            after.append(mode)
+        elif policy.blocked.is_set():
+            hung.append((mode, action))
+            if len(hung) == 40:
+                policy.gate.set()
 
     loop, _ = _loop(policy, record, stop_s=60.0)
     begin_s = time.monotonic()
     loop.run(ticks=400)
-    assert time.monotonic() - begin_s < 30
-    assert policy.blocked.is_set()
-    first = modes.index("safe")
-    assert set(modes[first:60]) == {"safe"}, "while it hung, each period got the safe action"
-    assert all(np.array_equal(a, [0.0, 0.0]) for a in actions[first:60])
-    assert modes[-1] == "policy", "and it came back"
+    assert time.monotonic() - begin_s < 60
+    assert len(hung) == 40
+    # The period in which it began to hang may have been served by the answer before.
+    assert {mode for mode, _ in hung[1:]} == {"safe"}, "while it hung, each period got the safe action"
+    assert all(np.array_equal(action, [0.0, 0.0]) for _, action in hung[1:])
+    assert "policy" in after, "and it came back"
     assert loop.timing.misses >= 1
 
 
