@@ -16,6 +16,13 @@ def policy(tmp_path_factory):
     return package(tmp_path_factory.mktemp("policy"), mlp(np.random.default_rng(0), 5, [8], 4), 5, 4)[0]
 
 
+def test_help():
+    done = run("export-c", "--help")
+    assert done.returncode == 0
+    assert "Usage: embodied export-c" in done.stdout
+    assert done.stderr == ""
+
+
 def test_files_and_parity_are_reported(policy, tmp_path):
     done = run("export-c", policy, "--out", tmp_path / "c", "--json")
     assert done.returncode == 0, done.stderr
