@@ -38,3 +38,15 @@ POLICIES.add(
     summary="quadrotor: fly to points in wind, 50 Hz, MLP",
     tags=("quadrotor", "controller"),
 )
+POLICIES.add(
+    "reach-and-grasp@1",
+    "embodied.policies.shipped:REACH_AND_GRASP",
+    summary="mobile manipulator: take a thing from a table by the wrist camera, 10 Hz, CNN, chunks of actions",
+    tags=("mobile_manipulator", "controller"),
+)
+POLICIES.add(
+    "base-navigation@1",
+    "embodied.policies.shipped:BASE_NAVIGATION",
+    summary="mobile robot: drive to a goal through a furnished room by its scanner, 10 Hz, GRU",
+    tags=("amr", "controller"),
+)

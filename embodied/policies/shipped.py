@@ -47,3 +47,5 @@ class ShippedPolicy:
 
 QUAD_HOVER = ShippedPolicy("quad-hover", 1)
 QUAD_WAYPOINT = ShippedPolicy("quad-waypoint", 1)
+REACH_AND_GRASP = ShippedPolicy("reach-and-grasp", 1)
+BASE_NAVIGATION = ShippedPolicy("base-navigation", 1)
