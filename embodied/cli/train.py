@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -85,7 +85,6 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Run a packaged policy in the task of its recipe and print the success rate with its interval."""
-    from embodied.benchmark.metrics import wilson
     from embodied.train.registry import RECIPES
     from embodied_deploy.package.load import load_package
 
@@ -94,14 +93,7 @@ def evaluate(
     recipe = RECIPES.get(contract.training.recipe)
     scores = recipe.evaluate(path, list(range(seed0, seed0 + episodes)), workers)
     outcomes = _outcomes(scores)
-    if all(s.value in (0.0, 1.0) for s in scores):
-        rate = wilson(sum(s.value == 1.0 for s in scores), len(scores))
-        value, low, high = rate.value, rate.low, rate.high
-    else:
-        from embodied.benchmark.metrics import bootstrap_mean
-
-        mean = bootstrap_mean([s.value for s in scores])
-        value, low, high = mean.value, mean.low, mean.high
+    value, low, high = score_interval([s.value for s in scores])
     if as_json:
         record = {"package": str(path), "recipe": contract.training.recipe, "precision": contract.precision}
         rows = [{"seed": s.seed, "value": s.value, "outcome": s.outcome, "steps": s.steps} for s in scores]
@@ -112,6 +104,16 @@ def evaluate(
     words = ", ".join(f"{name} {count}" for name, count in outcomes.items())
     row = (contract.name, contract.precision, f"{value:.3f}", interval, str(len(scores)), words)
     print_table(path.name, ("policy", "precision", "score", "95 % interval", "n", "outcomes"), [row])
+
+
+def score_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """Return (score, low, high): by Wilson for successes and failures, by the bootstrap for anything between."""
+    from embodied.benchmark.metrics import bootstrap_mean, wilson
+
+    if any(v not in (0.0, 1.0) for v in values):
+        return bootstrap_mean(values)
+    rate = wilson(sum(v == 1.0 for v in values), len(values))
+    return rate.value, rate.low, rate.high
 
 
 def _package_path(package: str, precision: str) -> Path:

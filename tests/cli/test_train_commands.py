@@ -74,6 +74,16 @@ def test_a_policy_is_judged_with_an_interval_for_any_number_of_workers():
     assert [e["seed"] for e in one["episodes"]] == [0, 1]
 
 
+def test_scores_between_failure_and_success_get_an_interval_too():
+    from embodied.cli.train import score_interval
+
+    value, low, high = score_interval([1.0] * 9 + [0.0])
+    assert value == pytest.approx(0.9)
+    assert 0.55 < low < 0.65  # Wilson: 0.596
+    value, low, high = score_interval([0.2, 0.4, 0.6, 0.8])
+    assert low < value == pytest.approx(0.5) < high
+
+
 def test_a_package_that_is_none_is_refused(tmp_path):
     (tmp_path / "a.policy").write_bytes(shipped("quad-hover@1").read_bytes()[:1000])
     done = run("policy", "eval", tmp_path / "a.policy")
