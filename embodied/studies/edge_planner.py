@@ -73,9 +73,7 @@ def _rate(name: str, played: Sequence[Played], target: str, note: str) -> Figure
     from embodied.benchmark.metrics import wilson
 
     rate = wilson(sum(p.success for p in played), len(played))
-    return Figure(
-        name=name, value=rate.value, low=rate.low, high=rate.high, target=target, n=len(played), note=note
-    )
+    return Figure(name=name, value=rate.value, low=rate.low, high=rate.high, target=target, n=len(played), note=note)
 
 
 def _kinds(played: Sequence[Played]) -> str:

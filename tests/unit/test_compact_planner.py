@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 
 import numpy as np
@@ -106,7 +107,7 @@ def test_does_not_repeat_a_refused_call(package):
         call = planner.act(view(picture(), memory)).calls[0]
         said.append(call)
         memory = (Step(time_s=0.0, call=call, outcome=failed("precondition", "no")),)
-    assert all(a != b for a, b in zip(said, said[1:], strict=False))
+    assert all(a != b for a, b in itertools.pairwise(said))
 
 
 def test_abstains_where_it_has_no_image_or_other_skills(package):

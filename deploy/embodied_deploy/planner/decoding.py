@@ -19,6 +19,8 @@ GRAMMAR: dict[str, tuple[str, ...]] = {
     "done": (),
 }
 """Skill to the lists that its arguments come from."""
+RETRIED = frozenset({"unreachable", "blocked", "grasp_failed", "dropped", "slipped", "stuck", "timeout"})
+"""Codes of a body's failures: the same call may be worth another try at once. After any other outcome it is not."""
 _FIELDS = {"things": "thing", "furniture": "furniture", "relations": "relation"}
 _LISTS = ("skills", "things", "furniture", "relations")
 
@@ -31,12 +33,14 @@ def decode(
     Args:
       words: what the scores stand for.
       scores: of skills, things, furniture and relations, each (n,).
-      refused: a call that just failed and is not to be said again at once.
+      refused: a call that is not to be said again at once, see :func:`not_again`.
 
     Raises:
       ValueError: scores of another length, or not finite.
     """
-    chances = dict(zip(_LISTS, (_softmax(words, n, s) for n, s in zip(_LISTS, scores, strict=True)), strict=True))
+    chances: dict[str, NDArray[np.float64]] = {}
+    for name, values in zip(_LISTS, scores, strict=True):
+        chances[name] = _softmax(words, name, values)
     best: tuple[Call, float] | None = None
     for index in np.argsort(-chances["skills"], kind="stable"):
         call, chance = _fill(words, words.skills[int(index)], chances, refused)
@@ -45,6 +49,11 @@ def decode(
             best = (call, chance)
     assert best is not None
     return best
+
+
+def not_again(last: Call | None, outcome: str) -> Call | None:
+    """Return the last call if saying it again at once is pointless: it was done, or refused for what is not so."""
+    return None if last is None or outcome in RETRIED else last
 
 
 def _fill(

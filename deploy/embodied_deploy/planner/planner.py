@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from embodied_deploy.errors import PackageError
 from embodied_deploy.package.load import Package
-from embodied_deploy.planner.decoding import GRAMMAR, decode
+from embodied_deploy.planner.decoding import GRAMMAR, decode, not_again
 from embodied_deploy.planner.images import IMAGE_HW, shrink
 from embodied_deploy.planner.vocabulary import Call, Vocabulary
 from embodied_deploy.policy.session import PolicySession
@@ -105,8 +105,8 @@ class CompactPlanner:
 
     def conclude(self, outputs: Mapping[str, NDArray[Any]], last: Call | None, outcome: str) -> Decision:
         """Turn outputs of the graph into a decision and step the memory."""
-        refused = last if last is not None and outcome != "success" else None
-        call, confidence = decode(self.words, [outputs[n][0] for n in _OUTPUTS[:4]], refused=refused)
+        scores = [outputs[n][0] for n in _OUTPUTS[:4]]
+        call, confidence = decode(self.words, scores, refused=not_again(last, outcome))
         self._memory[:] = outputs["next_memory"]
         seen = tuple(t for t, s in zip(self.words.things[1:], outputs["visible"][0], strict=True) if s > 0.0)
         return Decision(call=call, confidence=confidence, visible=seen)

@@ -75,7 +75,9 @@ def demonstrate(
         answer = next_call(stage.moves, past, stage.wanted_known)
         answers.append(target_of(answer))
         last = past[-1] if past else None
-        lasts.append(words.last_call(to_call(last.call), outcome_word(last.code)) if last else words.last_call(None, ""))
+        lasts.append(
+            words.last_call(to_call(last.call), outcome_word(last.code)) if last else words.last_call(None, "")
+        )
         call = choose(answer)
         if call.skill == "done":
             break

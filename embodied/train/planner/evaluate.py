@@ -17,7 +17,7 @@ from embodied.train.contract import ExportablePolicy, Feed, Score
 from embodied.train.planner.kinematic import PLAIN, VARIED, KinematicStage
 from embodied.train.planner.teacher import Done
 from embodied.train.planner.words import outcome_word, to_call, to_skill_call, vocabulary
-from embodied_deploy.planner.decoding import decode
+from embodied_deploy.planner.decoding import decode, not_again
 from embodied_deploy.planner.images import shrink
 
 TASK = "household/put_away@1"
@@ -68,7 +68,7 @@ def kinematic_episode(
         feeds.append(feed)
         out = infer(feed)
         memory = out["next_memory"]
-        refused = to_call(last.call) if last and last.code else None
+        refused = not_again(to_call(last.call), outcome_word(last.code)) if last else None
         scores = [out[n][0] for n in ("skills", "things", "furniture", "relations")]
         call = to_skill_call(decode(words, scores, refused=refused)[0])
         if call.skill == "done":

@@ -241,7 +241,7 @@ class KinematicStage(TidyRules):
         return colour.astype(np.float32)
 
     def _write(self, *, is_hand_empty: bool = False) -> None:
-        """Bring the world to the present state; a held thing hangs in the hand, or far away while drives are planned."""
+        """Bring the world to the present state; a held thing hangs in the hand, or is away while drives are planned."""
         x, y, yaw = self._base
         poses = dict(self._poses)
         poses[AGENT] = (x, y, MOBILE_MANIPULATOR.height_m, np.cos(yaw / 2), 0.0, 0.0, np.sin(yaw / 2))

@@ -1,4 +1,4 @@
-"""The whole training: demonstrations, detector, decider. Every stage leaves its outcome on disk and is not done twice."""
+"""The whole training: demonstrations, detector, decider. What a stage leaves on disk is not made twice."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from embodied_deploy.package.contract import Training
 
 TRAIN_SEED = 2_000_000
 """Training tasks have seeds from here on, evaluation ones lie below."""
-_EPISODES_PER_STEP, _DETECTOR_STEPS_PER_STEP = 0.25, 1.0
+GALLERY_SEED = 1_003_000_000
+_EPISODES_PER_STEP, _GALLERIES_PER_STEP = 0.1, 0.05
 _ROUND_STEPS = 30  # a round of the decider counts as so many steps
 _HELD_OUT = 20  # episodes that judge the detector
 State = dict[str, torch.Tensor]
@@ -44,17 +45,21 @@ def learn(run: TrainRun) -> None:
     episodes = max(round(run.steps * _EPISODES_PER_STEP), 3)
     first = TRAIN_SEED + 1_000_000 * run.seed
     collect(data, range(first, first + episodes))
+    galleries = max(round(run.steps * _GALLERIES_PER_STEP), 1)
+    first = GALLERY_SEED + 1_000_000 * run.seed
+    collect(run.folder / "gallery", range(first, first + galleries), 5, gallery=True)
     files = read_files(data)
     with one_thread():
-        detector = _detector(run, frames_of(files))
+        detector = _detector(run, frames_of(files), frames_of(read_files(run.folder / "gallery")))
         real = sequences_of(files, detector)
         decider = _decider(run, real)
     model = CompactPlanner(vocabulary())
     model.detector, model.decider = detector, decider
-    run.save(run.steps, {"model": model.state_dict(), "dataset_sha256": data_hash(data), "commit": training_commit()})
+    digest = data_hash(data, run.folder / "gallery")
+    run.save(run.steps, {"model": model.state_dict(), "dataset_sha256": digest, "commit": training_commit()})
 
 
-def _detector(run: TrainRun, frames: Frames) -> Detector:
+def _detector(run: TrainRun, frames: Frames, galleries: Frames) -> Detector:
     words = vocabulary()
     detector = seeded_module(lambda: Detector(len(words.things) - 1), run.seed)
     assert isinstance(detector, Detector)
@@ -62,9 +67,12 @@ def _detector(run: TrainRun, frames: Frames) -> Detector:
     if not target.exists():
         held_out = frames.episodes < max(1, min(_HELD_OUT, (int(frames.episodes.max()) + 1) // 5))
         kept = Frames(
-            frames.images[~held_out], frames.cells[~held_out], frames.pixels[~held_out], frames.episodes[~held_out]
+            np.concatenate([frames.images[~held_out], galleries.images]),
+            np.concatenate([frames.cells[~held_out], galleries.cells]),
+            np.concatenate([frames.pixels[~held_out], galleries.pixels]),
+            np.concatenate([frames.episodes[~held_out], galleries.episodes]),
         )
-        steps = round(run.steps * _DETECTOR_STEPS_PER_STEP)
+        steps = run.steps
         trainer = DetectorTrainer(detector, run.seed, steps)
         losses: list[float] = []
         for loss in trainer.run(kept, steps):
@@ -132,12 +140,13 @@ def rebuild(checkpoint: Mapping[str, Any]) -> CompactPlanner:
     return model
 
 
-def data_hash(folder: Path) -> str:
-    """Return the SHA-256 over the names and contents of the files of a data folder."""
+def data_hash(*folders: Path) -> str:
+    """Return the SHA-256 over the names and contents of the files of data folders."""
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.npz")):
-        digest.update(path.name.encode())
-        digest.update(path.read_bytes())
+    for folder in folders:
+        for path in sorted(folder.glob("*.npz")):
+            digest.update(path.name.encode())
+            digest.update(path.read_bytes())
     return digest.hexdigest()
 
 

@@ -23,7 +23,7 @@ from embodied.train.planner.network import NUM_HIDDEN, Decider
 from embodied.train.planner.symbolic import SIGHT, Sight, SymbolicStage
 from embodied.train.planner.teacher import Done, next_call
 from embodied.train.planner.words import INSTRUCTION_TOKENS, outcome_word, to_call, to_skill_call, vocabulary
-from embodied_deploy.planner.decoding import decode
+from embodied_deploy.planner.decoding import decode, not_again
 
 MAX_DECISIONS = 44
 _UNUSED = 0.1
@@ -65,9 +65,7 @@ def padded(episodes: Sequence[dict[str, NDArray[Any]]]) -> Sequences:
         return out
 
     tokens = np.array([e["tokens"] for e in episodes], dtype=np.int64)
-    return Sequences(
-        pad("answers", np.int64), pad("lasts", np.int64), pad("scores", np.float32), tokens, lengths
-    )
+    return Sequences(pad("answers", np.int64), pad("lasts", np.int64), pad("scores", np.float32), tokens, lengths)
 
 
 def sequence_loss(decider: Decider, batch: Sequences) -> tuple[Tensor, dict[str, float]]:
@@ -166,7 +164,7 @@ def rollouts(
 
 
 def _student_call(scores: list[NDArray[np.float32]], last: Done | None) -> SkillCall:
-    refused = to_call(last.call) if last is not None and last.code else None
+    refused = not_again(to_call(last.call), outcome_word(last.code)) if last is not None else None
     call, _ = decode(vocabulary(), scores, refused=refused)
     return to_skill_call(call)
 
@@ -202,6 +200,7 @@ class DeciderTrainer:
       config: rates and sizes.
       sight: of the symbolic stage.
       real: episodes of the kinematic stage.
+      warm: rounds that it has behind it already.
     """
 
     def __init__(
@@ -212,10 +211,11 @@ class DeciderTrainer:
         config: DeciderConfig | None = None,
         sight: Sight = SIGHT,
         real: Sequences | None = None,
+        warm: int = 0,
     ) -> None:
         self.decider, self.seed, self.rounds = decider, seed, rounds
         self.config = config or DeciderConfig()
-        self.sight, self.real = sight, real
+        self.sight, self.real, self.warm = sight, real, warm
         self.ema = {k: v.detach().clone() for k, v in decider.state_dict().items()}
         self._optimizer = torch.optim.AdamW(decider.parameters(), lr=1e-3, weight_decay=1e-4)
         self._buffer: deque[list[dict[str, NDArray[Any]]]] = deque(maxlen=self.config.keep)
@@ -227,7 +227,7 @@ class DeciderTrainer:
             SymbolicStage(stream_seed(self.seed, "task", "symbolic", number, i) % 2**31, self.sight)
             for i in range(config.episodes)
         ]
-        student = min(0.8, 0.15 * number)
+        student = min(0.8, 0.15 * (number + self.warm))
         self.decider.eval()
         records, successes = rollouts(self.decider, stages, rng, student=student, noise=0.12)
         self._buffer.append(records)

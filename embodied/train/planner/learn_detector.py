@@ -94,7 +94,7 @@ class DetectorTrainer:
     """
 
     def __init__(
-        self, detector: Detector, seed: int, steps: int, batch_size: int = 24, learning_rate: float = 2.5e-3
+        self, detector: Detector, seed: int, steps: int, batch_size: int = 24, learning_rate: float = 4e-3
     ) -> None:
         self.detector, self.seed, self.steps = detector, seed, steps
         self.batch_size, self.learning_rate = batch_size, learning_rate
@@ -104,6 +104,7 @@ class DetectorTrainer:
 
     def run(self, frames: Frames, count: int) -> Iterator[float]:
         """Take some steps; yield the loss of each."""
+        self.detector.train()
         for _ in range(count):
             rng = stream_rng(self.seed, "policy", "detector", self.done)
             share = self.done / max(self.steps, 1)
@@ -122,7 +123,8 @@ class DetectorTrainer:
             decay = min(0.995, self.done / (self.done + 10))
             with torch.no_grad():
                 for k, v in self.detector.state_dict().items():
-                    self.ema[k].lerp_(v, 1.0 - decay)
+                    if v.is_floating_point():
+                        self.ema[k].lerp_(v, 1.0 - decay)
             yield float(loss)
 
 

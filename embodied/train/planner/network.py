@@ -34,16 +34,11 @@ class Detector(nn.Module):
         super().__init__()
         a, b, c = channels
         self.layers = nn.Sequential(
-            nn.Conv2d(3, a, 5, stride=2, padding=2),
-            nn.ReLU(),
-            nn.Conv2d(a, b, 3, stride=2, padding=1),
-            nn.ReLU(),
-            nn.Conv2d(b, b, 3, padding=1),
-            nn.ReLU(),
-            nn.Conv2d(b, c, 3, stride=2, padding=1),
-            nn.ReLU(),
-            nn.Conv2d(c, c, 3, padding=2, dilation=2),
-            nn.ReLU(),
+            *_convolution(3, a, 5, stride=2),
+            *_convolution(a, b, 3, stride=2),
+            *_convolution(b, b, 3),
+            *_convolution(b, c, 3, stride=2),
+            *_convolution(c, c, 3, dilation=2),
         )
         self.cells = nn.Conv2d(c, num_things, 1)
         nn.init.constant_(cast("Tensor", self.cells.bias), -4.0)
@@ -52,6 +47,13 @@ class Detector(nn.Module):
         """Return (B, things, H/8, W/8) scores of (B, H, W, 3) uint8 images."""
         x = image.permute(0, 3, 1, 2).to(torch.float32) * (1.0 / 127.5) - 1.0
         return self.cells(self.layers(x))
+
+
+def _convolution(a: int, b: int, size: int, *, stride: int = 1, dilation: int = 1) -> tuple[nn.Module, ...]:
+    """Return a convolution that keeps its place, with batch statistics that exporting folds into it."""
+    padding = dilation * (size // 2)
+    layer = nn.Conv2d(a, b, size, stride=stride, padding=padding, dilation=dilation, bias=False)
+    return layer, nn.BatchNorm2d(b), nn.ReLU()
 
 
 class Attention(nn.Module):

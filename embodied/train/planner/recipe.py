@@ -17,10 +17,8 @@ class CompactPlannerRecipe(Recipe):
     id: ClassVar[str] = "compact-planner"
     version: ClassVar[str] = "1"
     summary: ClassVar[str] = "head camera image and instruction to the next skill and its arguments, in a home"
-    default_steps: ClassVar[int] = 2400
-    export_options: ClassVar[ExportOptions] = ExportOptions(
-        exclude=("decider",), limits=GateLimits(agreement=0.95)
-    )
+    default_steps: ClassVar[int] = 4000
+    export_options: ClassVar[ExportOptions] = ExportOptions(exclude=("decider",), limits=GateLimits(agreement=0.95))
     """The detector holds nine tenths of the arithmetic; the decider's memory goes around up to 80 times."""
 
     def train(self, run: TrainRun) -> None:

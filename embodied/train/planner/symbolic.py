@@ -1,7 +1,7 @@
 """The symbolic stage: put-away tasks without geometry, where chance says what the camera shows.
 
 Thousands of decisions a second: what the decider learns the logic of the task on. Whether a thing shows from a stand is
-drawn once per (stand, look), so that looking again shows the same; scores are drawn as an imperfect detector gives them.
+drawn once per (stand, look), so looking again shows the same; scores are drawn as an imperfect detector gives them.
 """
 
 from __future__ import annotations
@@ -30,15 +30,17 @@ class Sight:
       present: scores of what shows.
       absent: scores of what does not.
       false_alarm: share of what does not show and scores like what does.
+      noticeable: score above which the teacher knows of what shows; it could not teach what nobody can tell.
     """
 
     arrived: float = 0.8
     looked: float = 0.9
     elsewhere: float = 0.06
     opened: float = 0.35
-    present: tuple[float, float] = (4.0, 3.0)
-    absent: tuple[float, float] = (-6.0, 2.0)
+    present: tuple[float, float] = (2.8, 3.0)
+    absent: tuple[float, float] = (-4.8, 1.9)
     false_alarm: float = 0.01
+    noticeable: float = -1.5
 
 
 SIGHT = Sight()
@@ -74,7 +76,7 @@ class SymbolicStage(TidyRules):
         said = wordings([(m.thing, m.relation, m.target) for m in moves])
         self.instruction = said[int(rng.integers(len(said)))]
         self.scores: NDArray[np.float32] = np.zeros(len(words.things) - 1, dtype=np.float32)
-        self._sight = sight
+        self._sight, self._noticed = sight, set[str]()
         self._drawn: dict[tuple[str, ...], bool] = {}
         self._index = {m.thing: words.index("things", m.thing) - 1 for m in moves}
 
@@ -84,10 +86,17 @@ class SymbolicStage(TidyRules):
         self.scores = rng.normal(*sight.absent, len(self.scores)).astype(np.float32)
         for thing, index in self._index.items():
             shows = self._shows(thing)
-            if shows:
-                self.known.add(thing)
             if shows or rng.random() < sight.false_alarm:
                 self.scores[index] = rng.normal(*sight.present)
+            if shows:
+                self.known.add(thing)
+                if self.scores[index] > sight.noticeable:
+                    self._noticed.add(thing)
+
+    @property
+    def wanted_known(self) -> list[str]:
+        """Things to bring that have shown and that a good student may have noticed."""
+        return [m.thing for m in self.moves if m.thing in self._noticed]
 
     def _shows(self, thing: str) -> bool:
         relation, place = self.places[thing]

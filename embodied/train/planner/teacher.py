@@ -64,7 +64,8 @@ class Progress:
       placed: things brought to where they belong.
       looked: (where it stood, what it looked at); into furniture with a door only while that was open.
       failures: calls and how often they failed.
-      lost: things whose pick found nothing since they were last seen.
+      lost: things whose pick found nothing, until something else was done.
+      shut: things whose pick was refused because they are behind a door, until a door was opened.
     """
 
     at: str = ""
@@ -74,6 +75,7 @@ class Progress:
     looked: set[tuple[str, str]] = field(default_factory=set)
     failures: Counter[SkillCall] = field(default_factory=Counter)
     lost: set[str] = field(default_factory=set)
+    shut: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, past: Iterable[Done]) -> Progress:
@@ -89,6 +91,7 @@ class Progress:
     def _succeed(self, call: SkillCall) -> None:
         target = str(call.arg("target", " "))
         thing = str(call.arg("thing", " "))
+        self.lost.clear()
         if call.skill == "go_to":
             self.at = target
         elif call.skill == "look":
@@ -96,6 +99,7 @@ class Progress:
                 self.looked.add((self.at, target))
         elif call.skill == "open":
             self.opened.add(target)
+            self.shut.clear()
         elif call.skill == "close":
             self.opened.discard(target)
         elif call.skill == "pick":
@@ -107,6 +111,9 @@ class Progress:
     def _fail(self, call: SkillCall, code: str) -> None:
         target = str(call.arg("target", " "))
         thing = str(call.arg("thing", " "))
+        if call.skill == "pick" and code in ("not_found", "precondition"):
+            self._pick_refused(thing, code)
+            return
         self.failures[call] += 1
         if call.skill == "open" and code == "already_open":
             self.opened.add(target)
@@ -114,14 +121,19 @@ class Progress:
             self.opened.discard(target)
         elif call.skill == "pick":
             self.at = ""
-            if code == "not_found":
-                self.lost.add(thing)
         elif call.skill == "place":
             self.at = ""
             if code == "dropped":
                 self.holding = ""
         elif call.skill in ("open", "close") and code == "precondition":
             self.at = ""
+
+    def _pick_refused(self, thing: str, code: str) -> None:
+        if code == "not_found":
+            self.lost.add(thing)
+        elif not self.holding:
+            self.shut.add(thing)
+            self.looked -= {(name, name) for name in CLOSED}  # it is in one of them after all
 
 
 def next_call(moves: Sequence[Move], past: Sequence[Done], seen: Collection[str]) -> SkillCall:
@@ -137,13 +149,15 @@ def next_call(moves: Sequence[Move], past: Sequence[Done], seen: Collection[str]
     if progress.holding:
         return _put(left, progress)
     picks = [SkillCall.of("pick", thing=m.thing) for m in left if m.thing in seen]
+    picks = [p for p in picks if p.arg("thing") not in progress.lost | progress.shut]
     picks = [p for p in picks if progress.failures[p] < _MAX_TRIES]
     search = _search(progress, {m.target for m in moves})
     if left and (picks or search):
         for move in left:
-            if move.relation == "in" and move.target in OPENABLE and move.target not in progress.opened:
-                if progress.failures[SkillCall.of("open", target=move.target)] < _MAX_TRIES:
-                    return _work_at(progress, "open", move.target)
+            opening = SkillCall.of("open", target=move.target)
+            is_shut = move.relation == "in" and move.target in OPENABLE and move.target not in progress.opened
+            if is_shut and progress.failures[opening] < _MAX_TRIES:
+                return _work_at(progress, "open", move.target)
         return picks[0] if picks else search or SkillCall.of("done")
     for name in sorted(progress.opened, key=lambda n: (n not in {m.target for m in moves}, n)):
         if progress.failures[SkillCall.of("close", target=name)] < _MAX_TRIES:
