@@ -19,7 +19,7 @@ from embodied.planners.contract import Budget, PlannerView, Step
 from embodied.planners.factory import make_planner
 from embodied.skills.contract import SUCCESS, failed
 from embodied.train.planner.learn import rebuild
-from embodied.train.planner.network import NUM_HIDDEN, CompactPlanner
+from embodied.train.planner.network import CompactPlanner
 from embodied.train.planner.promise import planner_contract
 from embodied.train.planner.recipe import COMPACT_PLANNER
 from embodied.train.planner.words import INSTRUCTION_TOKENS, vocabulary
@@ -38,13 +38,14 @@ def package(tmp_path_factory):
     """A package of a network that has learnt nothing."""
     torch.manual_seed(3)
     training = Training(recipe="compact-planner@1", seed=0, commit="0" * 40)
-    policy = CompactPlanner(vocabulary(), planner_contract(training, NUM_HIDDEN))
+    policy = CompactPlanner(vocabulary())
+    policy.contract = planner_contract(training, policy.decider.num_memory)
     rng = np.random.default_rng(0)
     feed = {
         "image": rng.integers(0, 255, (64, 120, 160, 3), dtype=np.uint8),
         "instruction": rng.integers(0, 60, (64, INSTRUCTION_TOKENS)),
         "last_call": rng.integers(0, 3, (64, 5)),
-        "memory": rng.uniform(-1, 1, (64, NUM_HIDDEN)).astype(np.float32),
+        "memory": rng.uniform(-1, 1, (64, policy.decider.num_memory)).astype(np.float32),
     }
     return export_policy(policy, feed, tmp_path_factory.mktemp("policy"))[0].path
 

@@ -23,7 +23,7 @@ from embodied.train.planner.learn_detector import (
     read_files,
     visible_scores,
 )
-from embodied.train.planner.network import NUM_HIDDEN, CompactPlanner, Decider, Detector
+from embodied.train.planner.network import CompactPlanner, Decider, Detector
 from embodied.train.planner.promise import planner_contract
 from embodied.train.planner.words import INSTRUCTION_TOKENS, vocabulary
 from embodied.train.run import TrainRun, versions
@@ -134,7 +134,8 @@ def rebuild(checkpoint: Mapping[str, Any]) -> CompactPlanner:
         dataset_sha256=str(checkpoint.get("dataset_sha256", "")),
         versions=dict(checkpoint.get("versions", versions())),
     )
-    model = CompactPlanner(vocabulary(), planner_contract(training, NUM_HIDDEN))
+    model = CompactPlanner(vocabulary())
+    model.contract = planner_contract(training, model.decider.num_memory)
     model.load_state_dict(checkpoint["model"])
     model.eval()
     return model

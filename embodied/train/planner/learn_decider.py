@@ -19,14 +19,14 @@ from torch.nn import functional
 from embodied.seeding import stream_rng, stream_seed
 from embodied.skills.contract import SkillCall
 from embodied.train.planner.collect import random_call, target_of
-from embodied.train.planner.network import NUM_HIDDEN, Decider
+from embodied.train.planner.network import Decider
 from embodied.train.planner.symbolic import SIGHT, Sight, SymbolicStage
 from embodied.train.planner.teacher import Done, next_call
 from embodied.train.planner.words import INSTRUCTION_TOKENS, outcome_word, to_call, to_skill_call, vocabulary
 from embodied_deploy.planner.decoding import decode, not_again
 
-MAX_DECISIONS = 44
 _UNUSED = 0.1
+_PICK = 2.0  # a pick too many costs a decision, one too few the thing
 _THING, _FURNITURE, _RELATION = ("pick", "place"), ("go_to", "look", "open", "close", "place"), ("place",)
 
 
@@ -76,7 +76,7 @@ def sequence_loss(decider: Decider, batch: Sequences) -> tuple[Tensor, dict[str,
     longest = int((batch.tokens != 0).sum(axis=1).max())
     text = decider.read(torch.from_numpy(batch.tokens[:, :longest]))
     count, steps = batch.answers.shape[:2]
-    memory, outs = torch.zeros(count, NUM_HIDDEN), []
+    memory, outs = decider.start(count), []
     for t in range(steps):
         out, memory = decider.step(text, scores[:, t], lasts[:, t], memory)
         outs.append(out)
@@ -84,6 +84,7 @@ def sequence_loss(decider: Decider, batch: Sequences) -> tuple[Tensor, dict[str,
     is_live = (torch.arange(steps)[None] < torch.from_numpy(batch.lengths)[:, None]).reshape(-1)
     target = answers.reshape(-1, 4)
     skill = target[:, 0]
+    worth = torch.where(skill == words.skills.index("pick"), _PICK, 1.0)
     total, right = torch.zeros(()), is_live.clone()
     for part, (logits, used) in enumerate(
         zip(
@@ -95,7 +96,7 @@ def sequence_loss(decider: Decider, batch: Sequences) -> tuple[Tensor, dict[str,
         ids = torch.tensor([words.skills.index(s) for s in used])
         is_used = torch.isin(skill, ids) & is_live
         loss = functional.cross_entropy(logits, target[:, part], reduction="none")
-        weight = torch.where(is_used, 1.0, _UNUSED) * is_live  # unused arguments learn to say 'none'
+        weight = torch.where(is_used, 1.0, _UNUSED) * is_live * worth  # unused arguments learn to say 'none'
         total = total + (loss * weight).sum()
         right &= (logits.argmax(1) == target[:, part]) | ~is_used
     live = is_live.sum()
@@ -110,7 +111,6 @@ def rollouts(
     *,
     student: float,
     noise: float,
-    max_decisions: int = MAX_DECISIONS,
 ) -> tuple[list[dict[str, NDArray[Any]]], list[bool]]:
     """Run episodes side by side; return their records and whether they succeeded.
 
@@ -120,18 +120,19 @@ def rollouts(
       rng: source of noise.
       student: share of the episodes that the student steers; the teacher steers the others.
       noise: share of the teacher's calls that chance replaces.
-      max_decisions: length of an episode.
     """
     words = vocabulary()
     count = len(stages)
     tokens = np.array([words.instruction(s.instruction, INSTRUCTION_TOKENS) for s in stages])
     text = decider.read(torch.from_numpy(tokens))
-    memory = torch.zeros(count, NUM_HIDDEN)
+    memory = decider.start(count)
     past: list[list[Done]] = [[] for _ in stages]
     records: list[dict[str, list[Any]]] = [{"answers": [], "lasts": [], "scores": []} for _ in stages]
     is_student, is_over = rng.random(count) < student, np.zeros(count, dtype=bool)
     last = np.zeros((count, 5), dtype=np.int64)
-    for _ in range(max_decisions):
+    budgets = np.array([20 + 20 * len(s.moves) for s in stages])  # as in the task
+    for number in range(int(budgets.max())):
+        is_over |= budgets <= number
         for i, stage in enumerate(stages):
             if not is_over[i]:
                 stage.observe()

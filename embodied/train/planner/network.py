@@ -2,11 +2,12 @@
 
 Detector: image to one score for each thing in each cell of 8 x 8 pixels; a thing's score is that of its best cell.
 Decider: instruction tokens, each with the visibility of the thing that it names, and the last call with its outcome;
-attention over the tokens before and after a gated recurrent cell (the memory of the episode); four heads.
+attention over the tokens before and after a gated recurrent cell, and a table of what was done with each name; four heads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import torch
@@ -17,7 +18,8 @@ from embodied_deploy.package.contract import PolicyContract
 from embodied_deploy.planner.vocabulary import Vocabulary
 
 NUM_HIDDEN = 192
-_EMBED, _TOKEN, _LAST = 32, 64, 64
+_EMBED, _TOKEN, _LAST, _ROW = 32, 64, 64, 32
+_FADE = 0.85
 _CHANNELS = (16, 32, 48)
 _ABSENT, _PRESENT = -6.0, 6.0  # range of visibility scores that the decider sees
 
@@ -75,46 +77,65 @@ class Attention(nn.Module):
 
 
 class Decider(nn.Module):
-    """From what is asked, visible and remembered to scores of the next call."""
+    """From what is asked, visible and remembered to scores of the next call.
+
+    Its memory has two parts: the state of a gated cell, and a table that needs no learning: for each name and skill, how
+    the last such call ended (1 or -1) and how long ago that was (1, fading by the decision). Both are kept by the graph
+    itself out of the last call, so a runtime only carries them.
+    """
 
     def __init__(self, words: Vocabulary) -> None:
         super().__init__()
         self.sizes = (len(words.skills), len(words.things), len(words.furniture), len(words.relations))
+        names = (*words.things[1:], *words.furniture[1:])
+        self.num_things, self.num_names = len(words.things) - 1, len(names)
+        self.num_columns = len(words.skills) - 1  # 'done' is the last skill and leaves no trace
+        self.num_memory = NUM_HIDDEN + 2 * self.num_names * self.num_columns
+        self.register_buffer("name_of_word", _matches(words.words, names))
+        self.register_buffer("name_of_thing", _matches(words.things, names))
+        self.register_buffer("name_of_furniture", _matches(words.furniture, names))
+        self.register_buffer("column_of_skill", _matches(("", *words.skills), words.skills[:-1]))
+        self.register_buffer("sign_of_outcome", torch.tensor([1.0] + [-1.0] * (len(words.outcomes) - 1)))
         self.token = nn.Embedding(len(words.words), _EMBED)
-        thing_of_word = torch.zeros(len(words.words), len(words.things) - 1)
-        for index, thing in enumerate(words.things[1:]):
-            thing_of_word[words.index("words", thing), index] = 1.0
-        self.register_buffer("thing_of_word", thing_of_word)
         self.near = nn.Conv1d(_EMBED, _TOKEN, 5, padding=2)
         self.near_2 = nn.Conv1d(_TOKEN, _TOKEN, 5, padding=2)
         self.key_value = nn.Linear(_TOKEN, 2 * _TOKEN)
-        self.visible = nn.Linear(2, 2 * _TOKEN)
+        self.now = nn.Sequential(nn.Linear(2 + 2 * self.num_columns, _ROW), nn.ReLU(), nn.Linear(_ROW, 2 * _TOKEN))
+        self.place = nn.Parameter(torch.randn(self.sizes[2] - 1, _ROW) * 0.3)
+        self.row = nn.Linear(1 + 2 * self.num_columns, _ROW)
         self.last = nn.ModuleList(
             nn.Embedding(n, _LAST) for n in (self.sizes[0] + 1, *self.sizes[1:], len(words.outcomes))
         )
         self.before = Attention(NUM_HIDDEN + _LAST, _TOKEN)
-        self.cell = GruCell(_LAST + _TOKEN, NUM_HIDDEN)
+        self.scan = Attention(NUM_HIDDEN + _LAST, _ROW)
+        self.cell = GruCell(_LAST + _TOKEN + _ROW, NUM_HIDDEN)
         self.after = Attention(NUM_HIDDEN, _TOKEN)
-        self.mix = nn.Linear(NUM_HIDDEN + 2 * _TOKEN, NUM_HIDDEN)
+        self.mix = nn.Linear(NUM_HIDDEN + 2 * _TOKEN + 2 * _ROW, NUM_HIDDEN)
         self.heads = nn.Linear(NUM_HIDDEN, sum(self.sizes))
+        self.wish = nn.Linear(NUM_HIDDEN, _ROW)
+        self.choice = nn.Linear(_ROW, 1)
+
+    def start(self, count: int) -> Tensor:
+        """Return the (count, memory) memory of fresh episodes."""
+        return torch.zeros(count, self.num_memory)
 
     def read(self, instruction: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return keys and values (B, L, 2 token), things named (B, L, things) and padding (B, L) of (B, L) tokens."""
+        """Return keys and values (B, L, 2 token), names (B, L, names) and padding (B, L) of (B, L) tokens."""
         is_pad = (instruction == 0).to(torch.float32)
         real = (1.0 - is_pad)[:, None, :]  # without padding in between, a text reads the same at any length
         x = torch.relu(self.near(self.token(instruction).transpose(1, 2) * real)) * real
         x = x + torch.relu(self.near_2(x))
-        named = cast("Tensor", self.thing_of_word)[instruction]
+        named = cast("Tensor", self.name_of_word)[instruction]
         return self.key_value(x.transpose(1, 2)), named, is_pad
 
     def forward(self, instruction: Tensor, visible: Tensor, last: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (B, scores) of all heads and the (B, hidden) next memory.
+        """Return (B, scores) of all heads and the (B, memory) next memory.
 
         Args:
           instruction: (B, L) tokens.
           visible: (B, things) scores of the detector.
           last: (B, 5) tokens of the last call.
-          memory: (B, hidden).
+          memory: (B, memory).
         """
         return self.step(self.read(instruction), visible, last, memory)
 
@@ -123,18 +144,42 @@ class Decider(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Advance by one decision with an instruction that was read."""
         both, named, is_pad = text
+        hidden, table = memory[:, :NUM_HIDDEN], self._noted(memory[:, NUM_HIDDEN:], last)
         seen = torch.clamp(visible, _ABSENT, _PRESENT) * (1.0 / _PRESENT)
-        here = torch.stack([(named * seen[:, None, :]).sum(-1), named.sum(-1)], dim=-1)
-        both = both + self.visible(here)
+        is_thing = named[..., : self.num_things]
+        here = torch.stack([(is_thing * seen[:, None, :]).sum(-1), is_thing.sum(-1)], dim=-1)
+        both = both + self.now(torch.cat([here, named @ table], dim=-1))
         keys, values = both[..., :_TOKEN], both[..., _TOKEN:]
+        asked = named.sum(1)[:, self.num_things :, None]
+        rows = torch.relu(self.row(torch.cat([asked, table[:, self.num_things :]], dim=-1)) + self.place)
         embedded = self.last[0](last[:, 0])
         for i in range(1, 5):
             embedded = embedded + self.last[i](last[:, i])
-        first = self.before(torch.cat([memory, embedded], dim=1), keys, values, is_pad)
-        memory = self.cell(torch.cat([embedded, first], dim=1), memory)
-        second = self.after(memory, keys, values, is_pad)
-        mixed = torch.relu(self.mix(torch.cat([memory, first, second], dim=1)))
-        return self.heads(mixed), memory
+        query = torch.cat([hidden, embedded], dim=1)
+        first = self.before(query, keys, values, is_pad)
+        scan = self.scan(query, rows, rows, torch.zeros_like(rows[..., 0]))
+        hidden = self.cell(torch.cat([embedded, first, scan], dim=1), hidden)
+        second = self.after(hidden, keys, values, is_pad)
+        mixed = torch.relu(self.mix(torch.cat([hidden, first, second, scan, rows.amax(dim=1)], dim=1)))
+        skill, thing, furniture, relation = torch.split(self.heads(mixed), list(self.sizes), dim=1)
+        liked = self.choice(torch.relu(rows + self.wish(mixed)[:, None, :])).squeeze(-1)
+        furniture = torch.cat([furniture[:, :1], furniture[:, 1:] + liked], dim=1)
+        scores = torch.cat([skill, thing, furniture, relation], dim=1)
+        return scores, torch.cat([hidden, table.flatten(1)], dim=1)
+
+    def _noted(self, flat: Tensor, last: Tensor) -> Tensor:
+        """Return the (B, names, 2 columns) table with the last call in it."""
+        table = flat.reshape(-1, self.num_names, 2 * self.num_columns)
+        ended, when = table[..., : self.num_columns], table[..., self.num_columns :]
+        names = cast("Tensor", self.name_of_thing)[last[:, 1]] + cast("Tensor", self.name_of_furniture)[last[:, 2]]
+        mark = names[:, :, None] * cast("Tensor", self.column_of_skill)[last[:, 0]][:, None, :]
+        sign = cast("Tensor", self.sign_of_outcome)[last[:, 4]][:, None, None]
+        return torch.cat([ended * (1.0 - mark) + sign * mark, when * (1.0 - mark) * _FADE + mark], dim=-1)
+
+
+def _matches(words: Sequence[str], names: Sequence[str]) -> Tensor:
+    """Return (words, names) with 1 where a word is a name."""
+    return torch.tensor([[float(word == name) for name in names] for word in words])
 
 
 class CompactPlanner(nn.Module):

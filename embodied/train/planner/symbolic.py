@@ -37,9 +37,9 @@ class Sight:
     looked: float = 0.9
     elsewhere: float = 0.06
     opened: float = 0.35
-    present: tuple[float, float] = (2.8, 3.0)
-    absent: tuple[float, float] = (-4.8, 1.9)
-    false_alarm: float = 0.01
+    present: tuple[float, float] = (4.8, 3.5)
+    absent: tuple[float, float] = (-5.8, 2.1)
+    false_alarm: float = 0.008
     noticeable: float = -1.5
 
 
