@@ -7,6 +7,10 @@ class DeployError(Exception):
     """Base of every error raised on purpose on the device side."""
 
 
+class UsageError(DeployError):
+    """A command was given what its package or robot does not take."""
+
+
 class PackageError(DeployError):
     """A policy package was refused.
 

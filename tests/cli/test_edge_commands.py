@@ -239,6 +239,82 @@ def test_wrong_usage_is_exit_code_two(package):
         edge(*arguments, code=2)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("bench", "--seconds", "nan"),
+        ("bench", "--seconds", "inf"),
+        ("bench", "--seconds", "0"),
+        ("bench", "--rate", "0"),
+        ("bench", "--rate", "-1"),
+        ("bench", "--rate", "nan"),
+        ("bench", "--rate", "1e9"),
+        ("bench", "--threads", "0"),
+        ("bench", "--threads", "99999999999"),
+        ("run", "--threads", "two"),
+        ("run", "--pin", "-1"),
+        ("run", "--pin", "99999999999999999999"),
+        ("run", "--fifo", "0"),
+        ("run", "--fifo", "100"),
+        ("run", "--trial", "0"),
+        ("run", "--goal", "pos_world_m=nan,0,0"),
+        ("run", "--goal", "pos_world_m=1e300,0,0"),
+        ("run", "--goal", "=1"),
+    ],
+)
+def test_numbers_that_mean_nothing_are_wrong_usage(package, arguments):
+    command, option, value = arguments
+    assert f"argument {option}" in edge(command, package, f"{option}={value}", code=2)
+
+
+def test_a_rate_that_the_machine_cannot_keep_ends_in_time(package):
+    begin_s = time.monotonic()
+    found = json.loads(edge("bench", package, "--rate", 10_000, "--seconds", 0.2, "--json"))
+    assert time.monotonic() - begin_s < 30
+    assert found["ticks"] > 0
+
+
+def test_a_goal_that_the_policy_does_not_take_is_named(tmp_path):
+    made = tiny.contract(inputs=(tiny.observation(("to_goal_pos_world_m.x",)),))
+    path = tiny.write(tmp_path / "goal.policy", made, tiny.linear(n_in=1))
+    assert "pos_world_m (3 values)" in edge("run", path, "--goal", "position=0,0,1", code=2)
+    assert "2 values, tiny takes 3" in edge("run", path, "--goal", "pos_world_m=0,0", code=2)
+
+
+def test_what_the_kernel_refuses_is_said_without_a_log(package):
+    done = subprocess.run(
+        [*EDGE, "run", str(package), "--seconds", "0.1", "--pin", "4095"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "warning: pin_refused: processor 4095" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("robot", "words"), [("os:getcwd", "called as factory"), ("builtins:print", "without name"), ("os:none", "no attr")]
+)
+def test_a_factory_that_makes_no_robot_is_an_error_in_words(package, robot, words):
+    done = subprocess.run(
+        [*EDGE, "run", str(package), "--robot", robot], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 4
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_package_is_a_file_and_no_device_without_end():
+    assert "expected a file" in edge("info", "/dev/zero", code=3)
+
+
+def test_a_look_at_slots_that_are_none_makes_no_folder(tmp_path):
+    assert json.loads(edge("status", "--slots", tmp_path / "none"))["current"] is None
+    for command in ("run", "confirm", "rollback"):
+        assert "nothing is installed" in edge(command, "--slots", tmp_path / "none", code=6)
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_log_that_cannot_be_written_is_exit_code_nine(package, tmp_path):
     assert "missing" in edge("run", package, "--log", tmp_path / "missing" / "x.jsonl", code=9)
 

@@ -210,3 +210,19 @@ def test_a_long_run_with_faults_leaves_nothing_for_the_collector():
         assert gc.collect() < 200
     finally:
         gc.enable()
+
+
+def test_a_start_without_a_goal_says_that_it_is_missing(tmp_path):
+    from embodied_deploy.package.load import load_package
+    from embodied_deploy.robots.stand_in import loopback_for
+    from embodied_deploy.runtime.clock import MonotonicClock
+    from embodied_deploy.runtime.host import HostConfig, drive
+    from embodied_deploy.runtime.loop import LoopConfig
+
+    tiny = pytest.importorskip("tests.tiny_packages", reason="onnx and onnxruntime come with the extra 'export'")
+    made = tiny.contract(inputs=(tiny.observation(("to_goal_pos_world_m.x",)),), max_observation_age_s=10.0)
+    package = load_package(tiny.write(tmp_path / "goal.policy", made, tiny.linear(n_in=1)))
+    robot = loopback_for(package.contract, MonotonicClock())
+    goal = {"pos_world_m": np.full(3, np.nan)}
+    with pytest.raises(LinkError, match=r"last fault: observation: .*finite"):
+        drive(package, robot, HostConfig(ticks=1, goal=goal, loop=LoopConfig(start_s=0.3)))

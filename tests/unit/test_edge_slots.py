@@ -114,7 +114,12 @@ def test_a_package_that_takes_the_device_down_is_rolled_back(tmp_path, packages)
     assert started == ["2.0.0"] * TRIAL_STARTS + ["1.0.0"] * 2
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"slot": "C", "sha256": ""}', '{"slot": "A"}', '{"other": 1}'])
+_TYPES = '{"slot": "A", "sha256": "", "on_trial": "yes", "starts": "one"}'
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"slot": "C", "sha256": ""}', '{"slot": "A"}', '{"other": 1}', _TYPES]
+)
 def test_a_pointer_that_is_none_is_an_error_and_a_new_install_cures_it(tmp_path, packages, text):
     store = _store(tmp_path)
     (tmp_path / "current").write_text(text)

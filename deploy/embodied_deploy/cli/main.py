@@ -20,7 +20,7 @@ import sys
 from collections.abc import Sequence
 
 from embodied_deploy.cli.say import complain
-from embodied_deploy.errors import DeployError, LinkError, MissingExtraError, ObservationError, PackageError
+from embodied_deploy.errors import DeployError, LinkError, MissingExtraError, ObservationError, PackageError, UsageError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return args.run(args)
     except MissingExtraError as error:
         return _fail(8, error)
+    except UsageError as error:
+        return _fail(2, error)
     except PackageError as error:
         return _fail(3, error)
     except LinkError as error:

@@ -7,7 +7,9 @@ import importlib
 import threading
 from typing import TYPE_CHECKING, Any
 
+from embodied_deploy.cli.goals import check_goal, read_goal
 from embodied_deploy.cli.inspect import add_key
+from embodied_deploy.cli.numbers import DURATION, PRIORITY, PROCESSOR, THREADS
 from embodied_deploy.cli.say import complain, say
 from embodied_deploy.errors import DeployError, LinkError
 
@@ -33,18 +35,18 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401
         help="loopback, tcp:HOST:PORT, unix:PATH, or module:factory with factory(contract, clock) -> robot",
     )
     run.add_argument("--mode", choices=("realtime", "lockstep"), help="default: what the link says, else realtime")
-    run.add_argument("--seconds", type=_positive, help="end after this time of the robot; default: run until told")
+    run.add_argument("--seconds", type=DURATION, help="end after this time of the robot; default: run until told")
     run.add_argument(
         "--goal",
         action="append",
-        type=_goal,
+        type=read_goal,
         default=[],
         metavar="KEY=V,V,V",
         help="set-point, such as pos_world_m=0,0,1",
     )
     run.add_argument("--log", metavar="FILE", help="JSON lines; 5 files of 4 MB at most")
-    run.add_argument("--threads", type=int, default=1, help="of the inference; 2 pays only for large models")
-    run.add_argument("--trial", type=_positive, default=30.0, metavar="SECONDS", help="length of a trial with --slots")
+    run.add_argument("--threads", type=THREADS, default=1, help="of the inference; 2 pays only for large models")
+    run.add_argument("--trial", type=DURATION, default=30.0, metavar="SECONDS", help="length of a trial with --slots")
     add_key(run)
     add_realtime(run)
     run.set_defaults(run=_run)
@@ -52,8 +54,8 @@ def add_commands(commands: Any) -> None:  # noqa: ANN401
 
 def add_realtime(parser: argparse.ArgumentParser) -> None:
     """Add the options for a bounded latency."""
-    parser.add_argument("--pin", type=int, metavar="CPU", help="processor for the loop and the inference")
-    parser.add_argument("--fifo", nargs="?", type=int, const=50, metavar="PRIORITY", help="SCHED_FIFO, default 50")
+    parser.add_argument("--pin", type=PROCESSOR, metavar="CPU", help="processor for the loop and the inference")
+    parser.add_argument("--fifo", nargs="?", type=PRIORITY, const=50, metavar="PRIORITY", help="SCHED_FIFO, default 50")
     parser.add_argument("--mlock", action="store_true", help="keep all pages in memory")
 
 
@@ -67,9 +69,9 @@ def realtime_options(args: argparse.Namespace) -> RealtimeOptions:
 def _run(args: argparse.Namespace) -> int:
     from embodied_deploy.cli.slots import open_store
     from embodied_deploy.package.load import load_package
-    from embodied_deploy.runtime.log import NO_LOG, JsonLog
+    from embodied_deploy.runtime.log import JsonLog
 
-    log = JsonLog(args.log) if args.log else NO_LOG
+    log = JsonLog(args.log) if args.log else _Warnings()
     try:
         if args.slots is None:
             return _drive(args, load_package(args.package, trusted_keys=args.key), log, None)
@@ -104,6 +106,7 @@ def _drive(args: argparse.Namespace, package: Package, log: Any, trial_of: SlotS
     from embodied_deploy.runtime.trial import Trial
 
     contract = package.contract
+    check_goal(contract, args.goal)
     goal = {key: np.array(values) for key, values in args.goal}
     robot, realtime = _open_robot(args, contract)
     trial = Trial(round(args.trial * contract.rate_hz)) if trial_of is not None else None
@@ -190,19 +193,28 @@ def _open_robot(args: argparse.Namespace, contract: PolicyContract) -> tuple[Rob
         raise LinkError(
             f"--robot {name!r}: {error}. Expected loopback, tcp:HOST:PORT, unix:PATH or module:factory."
         ) from None
-    return factory(contract, clock), realtime
-
-
-def _goal(text: str) -> tuple[str, list[float]]:
-    key, _, values = text.partition("=")
     try:
-        return key, [float(v) for v in values.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected KEY=V,V,V, such as pos_world_m=0,0,1") from None
+        robot = factory(contract, clock)
+    except TypeError as error:
+        raise LinkError(f"--robot {name!r}: {error}. It is called as factory(contract, clock).") from error
+    lacking = [m for m in _MEMBERS if not hasattr(robot, m)]
+    if lacking:
+        raise LinkError(
+            f"--robot {name!r} made a {type(robot).__name__} without {', '.join(lacking)}: expected the members of "
+            "embodied_deploy.robot.Robot."
+        )
+    return robot, realtime
 
 
-def _positive(text: str) -> float:
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text}: expected a positive number")
-    return value
+_MEMBERS = ("name", "kind", "dt_ctrl_s", "action_spec", "observation_spec", "read", "send", "stop")
+
+
+class _Warnings:
+    """The log of a run without one: what the kernel refused must not stay unsaid."""
+
+    def event(self, kind: str, **fields: object) -> None:
+        if kind == "warning":
+            complain(f"warning: {fields.get('name')}: {fields.get('message')}")
+
+    def close(self) -> None:
+        pass

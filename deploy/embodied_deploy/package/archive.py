@@ -7,6 +7,7 @@ result; :func:`unpack` reads only what :func:`pack` writes, so that no byte of a
 from __future__ import annotations
 
 import os
+import stat
 import struct
 import tempfile
 import zlib
@@ -79,7 +80,11 @@ def read_file(path: Path) -> bytes:
       PackageError: ``torn``: there is none, or it is too large to be a package.
     """
     try:
-        size = path.stat().st_size
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            # A pipe or a device may never end.
+            raise PackageError("torn", f"{path}: a folder, pipe or device, expected a file. Name the package itself.")
+        size = status.st_size
         if size > MAX_BYTES:
             raise PackageError("torn", f"{path}: {size} bytes, expected at most {MAX_BYTES}. Is this a package?")
         return path.read_bytes()

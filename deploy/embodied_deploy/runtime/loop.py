@@ -103,6 +103,7 @@ class EdgeLoop:
         self._last = first_action(robot)
         self._ending = False
         self._changes = 0
+        self._said = ""
         self.health, self.timing, self._second = Health(), Timing(), Timing()
 
     def end(self) -> None:
@@ -172,18 +173,20 @@ class EdgeLoop:
     def _warm_up(self, clock: Clock) -> None:
         """Wait for a good sample, then ask a few times without driving: first runs are several times slower."""
         begin_s = clock.now_s()
-        asked = 0
+        asked, said = 0, ""
         while asked < max(self._config.warm_up, 1):
             if self._ending:
                 return
             if clock.now_s() - begin_s > self._config.start_s:
+                last = ": ".join(w for w in (self.health.reason or "the policy does not answer", said) if w)
                 raise LinkError(
-                    f"{self._robot.name}: no good sample within {self._config.start_s:g} s (last fault: "
-                    f"{self.health.reason or 'the policy does not answer'}). Is the robot on, and does it send?"
+                    f"{self._robot.name}: no good sample within {self._config.start_s:g} s (last fault: {last}). Is "
+                    "the robot on, and does it send what the policy needs?"
                 )
             state, fault = self._observe(clock.now_s())
             sample, fault = self._sample(state) if state is not None else (None, fault)
             self.health.reason = fault
+            said = self._said if fault == "observation" else ""
             if sample is None:
                 clock.sleep_until(clock.now_s() + self._dt_s)
                 continue
@@ -193,7 +196,7 @@ class EdgeLoop:
             if answer is not None and not answer.failure:
                 asked += 1
             elif answer is not None:
-                self.health.reason = answer.failure
+                self.health.reason, said = answer.failure, answer.message
                 clock.sleep_until(clock.now_s() + self._dt_s)
         self.health.reason = ""
         self._stamps.forget()
@@ -230,7 +233,8 @@ class EdgeLoop:
             return sample_of(self._robot, state, self._last, goal), ""
         except LinkError:
             return None, "link"
-        except ObservationError:
+        except ObservationError as error:
+            self._said = str(error)
             return None, "observation"
 
     def _policy_action(self, k: int, state: RobotState, begin_s: float, due_s: float) -> tuple[Array | None, str]:

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ TRIAL_STARTS = 3
 """Starts that a package on trial gets to end otherwise than well: one that takes the device down with it must not be
 started for ever."""
 Loader = Callable[[Path], Package]
+_NOTHING = "{}: nothing is installed. Run `embodied-edge install PACKAGE` first."
 
 
 class SlotError(DeployError):
@@ -59,14 +60,12 @@ class SlotStore:
     """The slots below one folder.
 
     Args:
-      root: folder, made when missing.
+      root: folder; installing makes it.
       load: loads and checks a package, by the caller's keys and robot; raises ``PackageError``.
     """
 
     def __init__(self, root: str | Path, load: Loader) -> None:
         self._root, self._load = Path(root), load
-        for slot in SLOTS:
-            (self._root / "slots" / slot).mkdir(parents=True, exist_ok=True)
 
     def path(self, slot: str) -> Path:
         """Return where the package of a slot lies."""
@@ -94,6 +93,9 @@ class SlotStore:
             return None
         except (ValueError, TypeError, OSError) as error:
             raise SlotError(f"{file}: not readable ({error}). Install a package anew.") from None
+        wrong = [f.name for f in fields(pointer) if type(getattr(pointer, f.name)).__name__ != f.type]
+        if wrong:
+            raise SlotError(f"{file}: {', '.join(wrong)} of another type. Install a package anew.")
         if pointer.slot not in SLOTS or pointer.previous not in ("", *SLOTS):
             raise SlotError(f"{file}: names no slot. Install a package anew.")
         return pointer
@@ -107,6 +109,8 @@ class SlotStore:
         """
         source = Path(source)
         self._load(source)
+        for slot in SLOTS:
+            (self._root / "slots" / slot).mkdir(parents=True, exist_ok=True)
         with self._locked():
             try:
                 now = self.pointer()
@@ -198,7 +202,7 @@ class SlotStore:
     def _present(self) -> Pointer:
         now = self.pointer()
         if now is None:
-            raise SlotError(f"{self._root}: nothing is installed. Run `embodied-edge install PACKAGE` first.")
+            raise SlotError(_NOTHING.format(self._root))
         return now
 
     def _point(self, pointer: Pointer) -> None:
@@ -206,6 +210,8 @@ class SlotStore:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
+        if not self._root.is_dir():
+            raise SlotError(_NOTHING.format(self._root))
         handle = os.open(self._root / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
