@@ -2,7 +2,7 @@
 
 Detector: image to one score for each thing in each cell of 8 x 8 pixels; a thing's score is that of its best cell.
 Decider: instruction tokens, each with the visibility of the thing that it names, and the last call with its outcome;
-attention over the tokens before and after a gated recurrent cell, and a table of what was done with each name; four heads.
+attention over the tokens before and after a gated recurrent cell; a table of what was done with each name; four heads.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ class Attention(nn.Module):
 class Decider(nn.Module):
     """From what is asked, visible and remembered to scores of the next call.
 
-    Its memory has two parts: the state of a gated cell, and a table that needs no learning: for each name and skill, how
-    the last such call ended (1 or -1) and how long ago that was (1, fading by the decision). Both are kept by the graph
-    itself out of the last call, so a runtime only carries them.
+    Its memory has two parts: the state of a gated cell, and a table that needs no learning: for each name and skill,
+    how the last such call ended (1 or -1) and how long ago that was (1, fading by the decision). The graph keeps both
+    by itself out of the last call, a runtime only carries them.
     """
 
     def __init__(self, words: Vocabulary) -> None:

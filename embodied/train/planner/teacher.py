@@ -34,6 +34,7 @@ TOUR: tuple[tuple[str, str], ...] = (
 """(where to stand, what to look at), in order; the last ones are second looks."""
 OPENABLE = frozenset({*CLOSED, "kitchen_drawer", "kitchen_drawer_low", "living_drawer", "dresser_low", "oven"})
 _MAX_TRIES = 3
+_ASIDE = ("counter", "kitchen_table", "coffee_table", "desk")  # where a thing waits while a door is opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Progress:
       at: furniture the robot stands at, or empty.
       holding: thing in the hand, or empty.
       opened: doors it left open.
-      placed: things brought to where they belong.
+      placed: where it put things down, as (relation, furniture).
       looked: (where it stood, what it looked at); into furniture with a door only while that was open.
       failures: calls and how often they failed.
       lost: things whose pick found nothing, until something else was done.
@@ -71,7 +72,7 @@ class Progress:
     at: str = ""
     holding: str = ""
     opened: set[str] = field(default_factory=set)
-    placed: set[str] = field(default_factory=set)
+    placed: dict[str, tuple[str, str]] = field(default_factory=dict)
     looked: set[tuple[str, str]] = field(default_factory=set)
     failures: Counter[SkillCall] = field(default_factory=Counter)
     lost: set[str] = field(default_factory=set)
@@ -104,9 +105,10 @@ class Progress:
             self.opened.discard(target)
         elif call.skill == "pick":
             self.holding, self.at = thing, ""
+            self.placed.pop(thing, None)
         elif call.skill == "place":
             self.holding, self.at = "", target
-            self.placed.add(thing)
+            self.placed[thing] = (str(call.arg("relation", "on")), target)
 
     def _fail(self, call: SkillCall, code: str) -> None:
         target = str(call.arg("target", " "))
@@ -145,9 +147,9 @@ def next_call(moves: Sequence[Move], past: Sequence[Done], seen: Collection[str]
       seen: things that the cameras have shown at some decision.
     """
     progress = Progress.of(past)
-    left = [m for m in moves if m.thing not in progress.placed]
+    left = [m for m in moves if progress.placed.get(m.thing) != (m.relation, m.target)]
     if progress.holding:
-        return _put(left, progress)
+        return _put(moves, progress)
     picks = [SkillCall.of("pick", thing=m.thing) for m in left if m.thing in seen]
     picks = [p for p in picks if p.arg("thing") not in progress.lost | progress.shut]
     picks = [p for p in picks if progress.failures[p] < _MAX_TRIES]
@@ -179,14 +181,19 @@ def _search(progress: Progress, needed: Collection[str]) -> SkillCall | None:
     return None
 
 
-def _put(left: Sequence[Move], progress: Progress) -> SkillCall:
-    for move in left:
-        if move.thing == progress.holding:
-            place = SkillCall.of("place", thing=move.thing, target=move.target, relation=move.relation)
-            if progress.failures[place] in (1, 3) and progress.at != move.target:
-                return SkillCall.of("go_to", target=move.target)
-            return place
-    return SkillCall.of("place", thing=progress.holding, target="counter", relation="on")
+def _put(moves: Sequence[Move], progress: Progress) -> SkillCall:
+    """Return how to get rid of what is in the hand: where it belongs, or aside if that is shut or not asked for."""
+    for move in moves:
+        if move.thing != progress.holding:
+            continue
+        if move.relation == "in" and move.target in OPENABLE and move.target not in progress.opened:
+            break
+        place = SkillCall.of("place", thing=move.thing, target=move.target, relation=move.relation)
+        if progress.failures[place] in (1, 3) and progress.at != move.target:
+            return SkillCall.of("go_to", target=move.target)
+        return place
+    aside = [SkillCall.of("place", thing=progress.holding, target=name, relation="on") for name in _ASIDE]
+    return min(aside, key=lambda call: progress.failures[call])
 
 
 def _work_at(progress: Progress, skill: str, name: str) -> SkillCall:
