@@ -50,3 +50,9 @@ POLICIES.add(
     summary="mobile robot: drive to a goal through a furnished room by its scanner, 10 Hz, GRU",
     tags=("amr", "controller"),
 )
+POLICIES.add(
+    "compact-planner@1",
+    "embodied.policies.shipped:COMPACT_PLANNER",
+    summary="mobile manipulator: head camera image and instruction to the next skill, in a home",
+    tags=("mobile_manipulator", "planner"),
+)
