@@ -43,8 +43,23 @@ def test_takes_what_it_has_seen_and_nothing_else():
 def test_closes_what_it_opened_and_is_done():
     place = SkillCall.of("place", thing="cup_1", target="dish_cabinet", relation="in")
     ready = past(call(GO, "dish_cabinet"), call(OPEN, "dish_cabinet"), call(PICK, "cup_1"), place)
+    assert next_call([CUP], ready, ["cup_1"]) == call(GO, "dish_cabinet")  # only go_to says where one stands
+    ready += past(call(GO, "dish_cabinet"))
     assert next_call([CUP], ready, ["cup_1"]) == call(CLOSE, "dish_cabinet")
     assert next_call([CUP], [*ready, *past(call(CLOSE, "dish_cabinet"))], ["cup_1"]) == call(DONE)
+
+
+def test_puts_a_thing_aside_when_its_place_is_shut():
+    held = past(call(PICK, "cup_1"))
+    aside = next_call([CUP], held, ["cup_1"])
+    assert (aside.skill, aside.arg("target")) == ("place", "counter")
+    assert next_call([CUP], [*held, Done(aside, "")], ["cup_1"]) == call(GO, "dish_cabinet")
+
+
+def test_takes_a_thing_again_that_was_put_in_a_wrong_place():
+    wrong = SkillCall.of("place", thing="cup_1", target="sink", relation="on")
+    ready = past(call(GO, "dish_cabinet"), call(OPEN, "dish_cabinet"), call(PICK, "cup_1"), wrong)
+    assert next_call([CUP], ready, ["cup_1"]) == call(PICK, "cup_1")
 
 
 def test_gives_up_a_call_that_keeps_failing():

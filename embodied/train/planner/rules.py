@@ -34,7 +34,8 @@ class TidyRules:
       with_failures: whether manipulation may fail.
 
     Attributes:
-      at: furniture the robot stands at, or empty.
+      at: furniture that it went to last, or empty; taking and putting end it, as in physics.
+      near: furniture that it really stands at.
       looking: what it last turned to there, or empty.
       holding: thing in the hand, or empty.
       doors: furniture that stands open.
@@ -53,6 +54,7 @@ class TidyRules:
         self.places = dict(places)
         self.rng = rng
         self.at, self.looking, self.holding = "", "", ""
+        self.near = ""
         self.doors: set[str] = set()
         self.known: set[str] = set()
         self._with_failures = with_failures
@@ -88,7 +90,7 @@ class TidyRules:
         target = str(call.arg("target"))
         code = self._fails("go_to") or self.moved("go_to", target)
         if not code:
-            self.at, self.looking = target, ""
+            self.at, self.near, self.looking = target, target, ""
         return code
 
     def _look(self, call: SkillCall) -> str:
@@ -128,7 +130,8 @@ class TidyRules:
         if code:
             return code
         self.moved("pick", place)
-        self.at, self.looking, self.holding = place, "", thing
+        self.at, self.looking, self.holding = "", "", thing  # only go_to says where one stands
+        self.near = place
         self.places[thing] = ("held", "")
         return ""
 
@@ -144,7 +147,8 @@ class TidyRules:
                 self.known.discard(thing)
                 self.places[thing] = ("on", target if relation == "on" else "counter")
             return code
-        self.at, self.looking, self.holding = target, "", ""
+        self.at, self.looking, self.holding = "", "", ""
+        self.near = target
         self.places[thing] = (relation, target)
         return ""
 

@@ -104,14 +104,14 @@ class SymbolicStage(TidyRules):
             return self.rng.random() < 0.5
         if self._is_shut(relation, place):
             return False
-        is_right = self.looking in (SURFACES.get(self.at, self.at), self.at)
-        if self.at != place:
+        is_right = self.looking in (SURFACES.get(self.near, self.near), self.near)
+        if self.near != place:
             chance = self._sight.elsewhere if relation == "on" else 0.3 * self._sight.elsewhere
         elif self.looking:
             chance = self._sight.looked if is_right else 0.5
         else:
             chance = self._sight.arrived if relation == "on" else self._sight.opened
-        key = (thing, place, self.at, self.looking)
+        key = (thing, place, self.near, self.looking)
         if key not in self._drawn:
             self._drawn[key] = bool(self.rng.random() < chance)
         return self._drawn[key]

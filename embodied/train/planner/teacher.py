@@ -107,7 +107,7 @@ class Progress:
             self.holding, self.at = thing, ""
             self.placed.pop(thing, None)
         elif call.skill == "place":
-            self.holding, self.at = "", target
+            self.holding, self.at = "", ""  # only go_to says where one stands
             self.placed[thing] = (str(call.arg("relation", "on")), target)
 
     def _fail(self, call: SkillCall, code: str) -> None:
