@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from collections.abc import Iterable, Sequence
@@ -10,6 +11,11 @@ from embodied.errors import EmbodiedError, UnknownNameError
 from embodied_deploy.errors import DeployError
 
 OK, FAILURE, USAGE = 0, 1, 2
+_SURROUNDINGS = (
+    errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT,
+    errno.ENAMETOOLONG,
+)  # fmt: skip
+"""What the user's paths and disks do, and no bug does."""
 
 
 def print_json(data: object) -> None:
@@ -31,6 +37,9 @@ def fail(error: Exception, *, as_json: bool) -> int:
     """
     is_ours = isinstance(error, (EmbodiedError, DeployError))
     text = str(error) if is_ours else f"unexpected {type(error).__name__}: {error}"
+    if isinstance(error, OSError) and error.errno in _SURROUNDINGS:
+        where = f" {error.filename}" if error.filename else ""
+        is_ours, text = True, f"cannot write or read{where}: {error.strerror}. Check path, rights and free space."
     if as_json:
         print_json({"error": {"type": type(error).__name__, "message": text}})
     note(f"error: {text}" if is_ours else f"error: {text}\nThis is a bug; --debug shows where.")

@@ -85,11 +85,13 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Run a packaged policy in the task of its recipe and print the success rate with its interval."""
+    from embodied.errors import require
     from embodied.train.registry import RECIPES
     from embodied_deploy.package.load import load_package
 
     path = _package_path(package, precision)
     contract = load_package(path, check_parity=False).contract
+    require("mujoco", "sim")
     recipe = RECIPES.get(contract.training.recipe)
     scores = recipe.evaluate(path, list(range(seed0, seed0 + episodes)), workers)
     outcomes = _outcomes(scores)

@@ -103,7 +103,10 @@ def load_calibration(path: Path, contract: PolicyContract, *, sha256: str = "") 
       ExportError: unreadable, another hash, or it does not fit (reason ``calibration``).
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        loaded: Any = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            raise ValueError("a single array, .npy by its content")
+        with loaded as archive:
             feed: dict[str, NDArray[Any]] = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise ExportError("calibration", f"{path} cannot be read as .npz ({error}). Record it again.") from error

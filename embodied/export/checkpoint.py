@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from embodied.errors import require
 from embodied.export.calibration import CALIBRATION_SAMPLES, load_calibration, record_calibration
 from embodied.export.gate import GateError
 from embodied.export.options import ExportOptions
-from embodied.export.package import Exported, PolicyExporter
+from embodied.export.package import Exported, PolicyExporter, check_precisions
 from embodied.export.report import Row, make_rows, write_report
 from embodied.train.registry import RECIPES
 from embodied.train.run import load_checkpoint
@@ -64,7 +65,11 @@ def export_checkpoint(
       TrainError: the checkpoint cannot be read.
       ExportError: see :func:`embodied.export.package.export_policy`, hold-out gate aside.
     """
+    # All before the rollouts, which take minutes.
+    check_precisions(precisions)
+    require("onnxruntime", "export")
     document = load_checkpoint(checkpoint)
+    out.mkdir(parents=True, exist_ok=True)
     recipe = RECIPES.get(_entry(document["recipe"], document["recipe_version"]))
     policy = recipe.policy(document)
     options: ExportOptions = getattr(recipe, "export_options", ExportOptions())

@@ -47,6 +47,17 @@ class Exported:
     errors: tuple[OutputError, ...]
 
 
+def check_precisions(precisions: Sequence[str]) -> None:
+    """Refuse precisions that there are not.
+
+    Raises:
+      ExportError: names the first (reason ``contract``).
+    """
+    for precision in precisions:
+        if precision not in PRECISIONS:
+            raise ExportError("contract", f"no precision {precision!r}; there are {', '.join(PRECISIONS)}.")
+
+
 def package_path(out: Path, contract: PolicyContract, precision: str) -> Path:
     """Return where the package of a precision goes: ``<name>@<major version>.<precision>.policy``."""
     return out / f"{contract.name}@{contract.version.split('.')[0]}.{precision}{SUFFIX}"
@@ -125,8 +136,7 @@ class PolicyExporter:
         Raises:
           ExportError: see :func:`export_policy`; :class:`embodied.export.gate.GateError` carries the figures.
         """
-        if precision not in PRECISIONS:
-            raise ExportError("contract", f"no precision {precision!r}; there are {', '.join(PRECISIONS)}.")
+        check_precisions([precision])
         graph, errors = self._at(precision, is_forced=is_forced)
         outputs, atol = answers(graph, self._vectors, precision)
         contract = replace(

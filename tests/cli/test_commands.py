@@ -1,5 +1,6 @@
 """Every command through the real entry point: good and bad arguments, exit codes, one JSON object."""
 
+import errno
 import json
 import os
 import subprocess
@@ -7,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from embodied.cli.output import fail
 
 EMBODIED = Path(sys.executable).with_name("embodied")
 COMMANDS = (
@@ -304,3 +307,13 @@ def test_interrupted_run_says_how_to_continue(tmp_path):
     assert "the same command continues" in errors
     assert "Traceback" not in errors
     assert 1 <= len(results.read_text().splitlines()) < 6
+
+
+def test_paths_and_disks_of_the_user_are_no_bug_of_ours(capsys):
+    full = OSError(errno.ENOSPC, "No space left on device", "out/run.json")
+    assert fail(full, as_json=False) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: cannot write or read out/run.json: No space left on device.")
+    assert said.count("\n") == 1
+    fail(OSError("of nobody's disk"), as_json=False)
+    assert "This is a bug" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Slots: whole or not at all, also when the process dies at any step; roll-back; trials."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -8,7 +9,9 @@ from dataclasses import replace
 import pytest
 
 from embodied_deploy.errors import PackageError
+from embodied_deploy.package.archive import write_file
 from embodied_deploy.package.load import load_package
+from embodied_deploy.runtime import slots
 from embodied_deploy.runtime.health import Health
 from embodied_deploy.runtime.slots import TRIAL_STARTS, SlotError, SlotStore
 from embodied_deploy.runtime.trial import Trial
@@ -212,3 +215,32 @@ def test_pointer_is_replaced_whole(tmp_path, packages):
     store.confirm()
     assert (tmp_path / "current").stat().st_ino != inode
     assert replace(store.pointer(), on_trial=True).on_trial
+
+
+def test_a_full_disk_keeps_no_device_from_running(tmp_path, packages, monkeypatch):
+    store = _store(tmp_path)
+    store.install(packages[0])
+
+    def full(path, data):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(slots, "write_file", full)
+        assert _version(store) == "1.0.0", "there is no other, and no count is no reason to stand still"
+    store.confirm()
+    store.install(packages[1])
+    with monkeypatch.context() as disk:
+        disk.setattr(slots, "write_file", full)
+        package, pointer = store.start()
+    assert package.contract.version == "1.0.0", "a trial that cannot be counted waits"
+    assert not pointer.on_trial
+    assert "cannot be counted" in pointer.last_rollback
+    assert _version(store) == "2.0.0", "with space again the trial goes on"
+
+
+def test_a_write_that_fails_names_the_file(tmp_path):
+    (tmp_path / "current").mkdir()
+    with pytest.raises(OSError, match=r"current'$") as caught:
+        write_file(tmp_path / "current", b"x")
+    assert caught.value.filename == str(tmp_path / "current")
+    assert [p.name for p in tmp_path.iterdir()] == ["current"]

@@ -64,6 +64,13 @@ def test_a_torn_file_is_refused(recurrent, tmp_path, content):
         load_calibration(tmp_path / "none.npz", recurrent.contract)
 
 
+def test_a_single_array_is_refused(recurrent, tmp_path):
+    with (tmp_path / "one.npz").open("wb") as file:
+        np.save(file, np.zeros((64, 3), np.float32))
+    with pytest.raises(ExportError, match="single array"):
+        load_calibration(tmp_path / "one.npz", recurrent)
+
+
 def test_a_file_cut_in_half_is_refused(recurrent, tmp_path):
     saved = save_calibration(feed(recurrent, 80), recurrent.contract, tmp_path / "a.npz")
     saved.path.write_bytes(saved.path.read_bytes()[:4000])

@@ -224,6 +224,32 @@ def test_the_command_says_what_it_refused(run, tmp_path, monkeypatch):
     assert "fp32.policy" in done.stdout
 
 
+def test_a_precision_that_is_none_is_refused_before_the_rollouts(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("embodied.export.checkpoint.record_calibration", lambda *_, **__: pytest.fail("drove"))
+    with pytest.raises(ExportError, match="no precision 'int9'"):
+        export_checkpoint(run.checkpoint_path, tmp_path / "out", precisions=["fp32", "int9"])
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_is_refused_before_the_rollouts(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("embodied.export.checkpoint.record_calibration", lambda *_, **__: pytest.fail("drove"))
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        export_checkpoint(run.checkpoint_path, tmp_path / "file" / "out")
+
+
+def test_a_report_is_written_when_every_precision_was_refused(run, tmp_path, monkeypatch):
+    made = export_checkpoint(run.checkpoint_path, tmp_path / "made", samples=64)
+    assert made.packages
+    monkeypatch.setattr(type(HOLD_POINT), "export_options", STRICT)
+    calibration = next((tmp_path / "made").glob("*.npz"))
+    found = export_checkpoint(
+        run.checkpoint_path, tmp_path / "new", precisions=["int8-dynamic"], calibration=calibration
+    )
+    assert not found.packages
+    assert "was refused" in found.report.read_text()
+
+
 def test_a_checkpoint_that_is_none_is_named(tmp_path):
     assert isinstance(command(tmp_path / "none.pt").exception, TrainError)
     (tmp_path / "torn.pt").write_bytes(b"PK\x03\x04")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from embodied_deploy.runtime.health import Health
     from embodied_deploy.runtime.loop import EdgeLoop
     from embodied_deploy.runtime.realtime import RealtimeOptions
-    from embodied_deploy.runtime.slots import SlotStore
+    from embodied_deploy.runtime.slots import Pointer, SlotStore
 
 
 def add_commands(commands: Any) -> None:  # noqa: ANN401
@@ -84,10 +84,10 @@ def _run(args: argparse.Namespace) -> int:
             code = _drive(args, package, log, store if pointer.on_trial else None)
         except LinkError:
             # A robot that is off says nothing about the package.
-            store.forgive()
+            _forgive(store, pointer, log)
             raise
         if code == 0:
-            store.forgive()
+            _forgive(store, pointer, log)
         return code
     except BaseException as error:
         log.event("error", error=type(error).__name__, message=str(error))
@@ -146,6 +146,16 @@ def _drive(args: argparse.Namespace, package: Package, log: Any, trial_of: SlotS
         complain(f"trial failed, back to slot {back.slot}: {failed[0]}")
         return 7
     return _tell(loop)
+
+
+def _forgive(store: SlotStore, pointer: Pointer, log: Any) -> None:  # noqa: ANN401
+    if not pointer.on_trial:
+        return
+    try:
+        store.forgive()
+    except OSError as error:
+        # A count too many; the run itself ended as it ended.
+        log.event("warning", name="forgive_failed", message=str(error))
 
 
 def _confirm(store: SlotStore, log: Any) -> None:  # noqa: ANN401

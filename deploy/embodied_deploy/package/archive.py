@@ -93,7 +93,19 @@ def read_file(path: Path) -> bytes:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write ``data`` so that a reader sees the old file or the whole new one, also after a power cut."""
+    """Write ``data`` so that a reader sees the old file or the whole new one, also after a power cut.
+
+    Raises:
+      OSError: it cannot be written; names ``path``.
+    """
+    try:
+        _replace(path, data)
+    except OSError as error:
+        # Of the disk it says nothing, of a rename the name that nobody knows.
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
+def _replace(path: Path, data: bytes) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -167,13 +167,24 @@ class SlotStore:
             if now.on_trial and now.starts >= TRIAL_STARTS and now.previous:
                 now = self._back(now, f"not confirmed within {TRIAL_STARTS} starts")
             elif now.on_trial:
-                now = replace(now, starts=now.starts + 1)
-                self._point(now)
+                now = self._counted(now)
             try:
                 return self._load_as(now.slot, now.sha256), now
             except PackageError as error:
                 now = self._back(now, str(error))
                 return self._load_as(now.slot, now.sha256), now
+
+    def _counted(self, now: Pointer) -> Pointer:
+        """Return the pointer with one start more; on a full disk the slot before, whose starts are not counted."""
+        counted = replace(now, starts=now.starts + 1)
+        try:
+            self._point(counted)
+        except OSError as error:
+            if not now.previous:
+                return counted
+            reason = f"a start on trial cannot be counted ({error}); this run only"
+            return Pointer(slot=now.previous, sha256=now.previous_sha256, last_rollback=reason)
+        return counted
 
     def forgive(self) -> None:
         """Take back the count of the last start on trial: it ended well, or the robot was not there."""
