@@ -78,12 +78,21 @@ def _export(policy: ExportablePolicy, example: tuple[torch.Tensor, ...], contrac
                 verbose=False,
             )
     except torch.onnx.OnnxExporterError as error:
+        if _is_interrupted(error):
+            raise KeyboardInterrupt from error
         why = " ".join(str(error.__cause__ or error).split())[:400]
         raise ExportError(
             "contract",
             f"torch cannot trace {contract.name} for every batch size ({why}). Write forward without branches on "
             "values and without fixed batch sizes: reshape(-1, …), torch.where.",
         ) from error
+
+
+def _is_interrupted(error: BaseException | None) -> bool:
+    """Return whether the user ended it: the tracer wraps even that."""
+    if error is None or isinstance(error, KeyboardInterrupt):
+        return error is not None
+    return _is_interrupted(error.__cause__) or _is_interrupted(error.__context__)
 
 
 def check_signature(model: onnx.ModelProto, contract: PolicyContract) -> None:

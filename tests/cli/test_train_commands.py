@@ -58,6 +58,15 @@ def test_without_torch_the_line_to_install_it_is_said(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(("library", "extra"), [("mujoco", "sim"), ("onnxruntime", "edge")])
+def test_what_judging_needs_is_named_with_the_line_to_install_it(tmp_path, library, extra):
+    pytest.importorskip("onnxruntime")
+    (tmp_path / f"{library}.py").write_text("raise ImportError('not installed')\n")
+    done = run("policy", "eval", "quad-hover", "--episodes", 1, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 1
+    assert f"pip install 'embodied-stack[{extra}]'" in done.stderr
+
+
 def test_policies_are_listed():
     done = run("policy", "list", "--json")
     policies = {p["name"]: p["precisions"] for p in json.loads(done.stdout)["policies"]}

@@ -110,6 +110,17 @@ def test_a_policy_for_one_batch_size_is_refused():
     assert caught.value.reason == "contract"
 
 
+class Interrupted(Mlp):
+    def forward(self, observation):
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_within_the_tracer_is_no_fault_of_the_policy():
+    policy = Interrupted().eval()
+    with pytest.raises(KeyboardInterrupt):
+        to_onnx(policy, feed(policy, 8))
+
+
 class Branching(Mlp):
     def forward(self, observation):
         return super().forward(observation) if observation.sum() > 0 else (observation[:, :4],)

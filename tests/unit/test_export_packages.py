@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from embodied.cli.main import app
+from embodied.errors import MissingExtraError
 from embodied.export.checkpoint import export_checkpoint
 from embodied.export.errors import ExportError
 from embodied.export.gate import GateError, OutputError
@@ -228,6 +229,13 @@ def test_a_precision_that_is_none_is_refused_before_the_rollouts(run, tmp_path, 
     monkeypatch.setattr("embodied.export.checkpoint.record_calibration", lambda *_, **__: pytest.fail("drove"))
     with pytest.raises(ExportError, match="no precision 'int9'"):
         export_checkpoint(run.checkpoint_path, tmp_path / "out", precisions=["fp32", "int9"])
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_onnxruntime_the_line_to_install_it_is_said(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingExtraError, match=r"embodied-stack\[export\]"):
+        export_checkpoint(run.checkpoint_path, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
