@@ -17,6 +17,7 @@ FIRST_SEED = 0
 """Held-out tasks: training tasks have seeds above 2,000,000."""
 EPISODES, CONTROLS, QUICK_EPISODES = 200, 40, 4
 INT8 = "int8-static"
+WORKERS = 2
 SIZE_MAX_MB = 20.0
 
 
@@ -30,12 +31,12 @@ def planner(quick: bool, out: Path) -> list[Figure]:
 
     count, controls = (QUICK_EPISODES, 2) if quick else (EPISODES, CONTROLS)
     seeds = range(FIRST_SEED, FIRST_SEED + count)
-    int8, fp32 = pairs(f"compact?precision={INT8}", "compact?precision=fp32", seeds)
+    int8, fp32 = pairs(f"compact?precision={INT8}", "compact?precision=fp32", seeds, workers=WORKERS)
     some = seeds[:controls]
     others = {
-        "oracle": play_all("oracle", some),
-        "random": play_all("random", some),
-        "black images": play_all(f"compact?precision={INT8}&blind=true", some),
+        "oracle": play_all("oracle", some, workers=WORKERS),
+        "random": play_all("random", some, workers=WORKERS),
+        "black images": play_all(f"compact?precision={INT8}&blind=true", some, workers=WORKERS),
     }
     _write_episodes(out / "episodes.csv", [*int8, *fp32, *(p for part in others.values() for p in part)])
     _write_failures(out / "failures.csv", {"int8": int8, "fp32": fp32, **others})

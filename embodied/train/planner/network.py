@@ -19,7 +19,9 @@ from embodied_deploy.planner.vocabulary import Vocabulary
 
 NUM_HIDDEN = 192
 _EMBED, _TOKEN, _LAST, _ROW = 32, 64, 64, 32
-_FADE = 0.85
+_BLOCKS = 3  # of the table: done, last success, last failure
+_FADE_SUCCESS, _FADE_FAILURE = 0.9, 0.85
+_UNDOES = (("open", "close"), ("pick", "place"))
 _CHANNELS = (16, 32, 48)
 _ABSENT, _PRESENT = -6.0, 6.0  # range of visibility scores that the decider sees
 
@@ -80,8 +82,9 @@ class Decider(nn.Module):
     """From what is asked, visible and remembered to scores of the next call.
 
     Its memory has two parts: the state of a gated cell, and a table that needs no learning: for each name and skill,
-    how the last such call ended (1 or -1) and how long ago that was (1, fading by the decision). The graph keeps both
-    by itself out of the last call, a runtime only carries them.
+    whether such a call succeeded and nothing undid it since, how long ago the last success was and how long ago the
+    last failure (1, fading by the decision). The graph keeps both by itself out of the last call, a runtime only
+    carries them.
     """
 
     def __init__(self, words: Vocabulary) -> None:
@@ -90,19 +93,25 @@ class Decider(nn.Module):
         names = (*words.things[1:], *words.furniture[1:])
         self.num_things, self.num_names = len(words.things) - 1, len(names)
         self.num_columns = len(words.skills) - 1  # 'done' is the last skill and leaves no trace
-        self.num_memory = NUM_HIDDEN + 2 * self.num_names * self.num_columns
+        self.num_memory = NUM_HIDDEN + _BLOCKS * self.num_names * self.num_columns
         self.register_buffer("name_of_word", _matches(words.words, names))
         self.register_buffer("name_of_thing", _matches(words.things, names))
         self.register_buffer("name_of_furniture", _matches(words.furniture, names))
         self.register_buffer("column_of_skill", _matches(("", *words.skills), words.skills[:-1]))
-        self.register_buffer("sign_of_outcome", torch.tensor([1.0] + [-1.0] * (len(words.outcomes) - 1)))
+        columns = words.skills[:-1]
+        undone = torch.zeros(len(words.skills) + 1, self.num_columns)
+        for a, b in (*_UNDOES, *(pair[::-1] for pair in _UNDOES)):
+            undone[1 + columns.index(a), columns.index(b)] = 1.0
+        self.register_buffer("undone_by_skill", undone)
+        self.register_buffer("is_success", torch.tensor([1.0] + [0.0] * (len(words.outcomes) - 1)))
         self.token = nn.Embedding(len(words.words), _EMBED)
         self.near = nn.Conv1d(_EMBED, _TOKEN, 5, padding=2)
         self.near_2 = nn.Conv1d(_TOKEN, _TOKEN, 5, padding=2)
         self.key_value = nn.Linear(_TOKEN, 2 * _TOKEN)
-        self.now = nn.Sequential(nn.Linear(2 + 2 * self.num_columns, _ROW), nn.ReLU(), nn.Linear(_ROW, 2 * _TOKEN))
+        num_cells = _BLOCKS * self.num_columns
+        self.now = nn.Sequential(nn.Linear(2 + num_cells, _ROW), nn.ReLU(), nn.Linear(_ROW, 2 * _TOKEN))
         self.place = nn.Parameter(torch.randn(self.sizes[2] - 1, _ROW) * 0.3)
-        self.row = nn.Linear(1 + 2 * self.num_columns, _ROW)
+        self.row = nn.Linear(1 + num_cells, _ROW)
         self.last = nn.ModuleList(
             nn.Embedding(n, _LAST) for n in (self.sizes[0] + 1, *self.sizes[1:], len(words.outcomes))
         )
@@ -168,13 +177,19 @@ class Decider(nn.Module):
         return scores, torch.cat([hidden, table.flatten(1)], dim=1)
 
     def _noted(self, flat: Tensor, last: Tensor) -> Tensor:
-        """Return the (B, names, 2 columns) table with the last call in it."""
-        table = flat.reshape(-1, self.num_names, 2 * self.num_columns)
-        ended, when = table[..., : self.num_columns], table[..., self.num_columns :]
+        """Return the (B, names, 3 columns) table with the last call in it."""
+        width = self.num_columns
+        table = flat.reshape(-1, self.num_names, _BLOCKS * width)
+        done, success, failure = table[..., :width], table[..., width : 2 * width], table[..., 2 * width :]
         names = cast("Tensor", self.name_of_thing)[last[:, 1]] + cast("Tensor", self.name_of_furniture)[last[:, 2]]
+        ok = cast("Tensor", self.is_success)[last[:, 4]][:, None, None]
         mark = names[:, :, None] * cast("Tensor", self.column_of_skill)[last[:, 0]][:, None, :]
-        sign = cast("Tensor", self.sign_of_outcome)[last[:, 4]][:, None, None]
-        return torch.cat([ended * (1.0 - mark) + sign * mark, when * (1.0 - mark) * _FADE + mark], dim=-1)
+        undone = names[:, :, None] * cast("Tensor", self.undone_by_skill)[last[:, 0]][:, None, :] * ok
+        good, bad = mark * ok, mark * (1.0 - ok)
+        done = done * (1.0 - good) * (1.0 - undone) + good
+        success = success * (1.0 - good) * _FADE_SUCCESS + good
+        failure = failure * (1.0 - bad) * _FADE_FAILURE + bad
+        return torch.cat([done, success, failure], dim=-1)
 
 
 def _matches(words: Sequence[str], names: Sequence[str]) -> Tensor:

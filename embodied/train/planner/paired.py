@@ -20,7 +20,7 @@ from embodied.catalog import TASKS
 from embodied.errors import WorldError
 from embodied.planners.compact.planner import CompactVisionPlanner
 from embodied.planners.contract import Planner, PlannerView
-from embodied.planners.factory import make_planner
+from embodied.planners.factory import make_planner, parse_spec
 from embodied.tasks.evaluator import evaluate
 from embodied.train.planner.evaluate import TASK
 from embodied.train.planner.failures import failure_kind
@@ -64,8 +64,8 @@ class _WithRider(CompactVisionPlanner):
     """The compact planner with another package that is asked the same."""
 
     def __init__(self, spec: str, rider: CompactVisionPlanner) -> None:
-        package, _, _ = spec.removeprefix("compact").removeprefix(":").partition("?")
-        super().__init__(package)
+        _, package, options = parse_spec(spec)
+        super().__init__(package, **dict(options))  # type: ignore[arg-type]
         self.rider = rider
         self.agreed = True
 

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embodied.seeding import stream_rng
-from embodied.tasks.household.put_away import COUNT_SHARES, HIDDEN_IN, HIDDEN_SHARE, HOMES, LEFT_ON, stage, wordings
+from embodied.tasks.household.put_away import HIDDEN_IN, HIDDEN_SHARE, HOMES, LEFT_ON, stage, wordings
 from embodied.train.planner.rules import TidyRules
 from embodied.train.planner.teacher import SURFACES, Move
 from embodied.train.planner.words import vocabulary
+
+_COUNT_SHARES = (0.35, 0.4, 0.25)  # more of several things than the task has: they are harder to keep apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ class SymbolicStage(TidyRules):
     def __init__(self, seed: int, sight: Sight = SIGHT, *, with_failures: bool = True) -> None:
         rng = stream_rng(seed, "task", "symbolic")
         words, info = vocabulary(), stage().info
-        count = 1 + int(rng.choice(3, p=COUNT_SHARES))
+        count = 1 + int(rng.choice(3, p=_COUNT_SHARES))
         moves, places = [], {}
         for index in rng.permutation(len(words.things) - 1)[:count]:
             thing = words.things[1 + int(index)]
