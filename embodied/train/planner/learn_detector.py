@@ -125,7 +125,7 @@ class DetectorTrainer:
                 for k, v in self.detector.state_dict().items():
                     if v.is_floating_point():
                         self.ema[k].lerp_(v, 1.0 - decay)
-            yield float(loss)
+            yield float(loss.detach())
 
 
 @torch.no_grad()
