@@ -32,6 +32,7 @@ class Sight:
       present: scores of what shows.
       absent: scores of what does not.
       false_alarm: share of what does not show and scores like what does.
+      flicker: spread of a score from glance to glance.
       noticeable: score above which the teacher knows of what shows; it could not teach what nobody can tell.
     """
 
@@ -41,7 +42,8 @@ class Sight:
     opened: float = 0.35
     present: tuple[float, float] = (4.8, 3.5)
     absent: tuple[float, float] = (-5.8, 2.1)
-    false_alarm: float = 0.008
+    false_alarm: float = 0.025
+    flicker: float = 1.0
     noticeable: float = -1.5
 
 
@@ -80,6 +82,7 @@ class SymbolicStage(TidyRules):
         self.scores: NDArray[np.float32] = np.zeros(len(words.things) - 1, dtype=np.float32)
         self._sight, self._noticed = sight, set[str]()
         self._drawn: dict[tuple[str, ...], bool] = {}
+        self._scored: dict[tuple[str, ...], float] = {}
         self._index = {m.thing: words.index("things", m.thing) - 1 for m in moves}
 
     def observe(self) -> None:
@@ -88,8 +91,11 @@ class SymbolicStage(TidyRules):
         self.scores = rng.normal(*sight.absent, len(self.scores)).astype(np.float32)
         for thing, index in self._index.items():
             shows = self._shows(thing)
-            if shows or rng.random() < sight.false_alarm:
-                self.scores[index] = rng.normal(*sight.present)
+            key = (thing, self.near, self.looking, str(shows))
+            if key not in self._scored:  # what is taken for a thing, or missed, is so again at the next glance
+                is_said = shows or rng.random() < sight.false_alarm
+                self._scored[key] = float(rng.normal(*(sight.present if is_said else sight.absent)))
+            self.scores[index] = self._scored[key] + rng.normal(0.0, sight.flicker)
             if shows:
                 self.known.add(thing)
                 if self.scores[index] > sight.noticeable:
