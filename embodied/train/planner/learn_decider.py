@@ -254,7 +254,7 @@ class DeciderTrainer:
             with torch.no_grad():
                 for k, v in self.decider.state_dict().items():
                     self.ema[k].lerp_(v, 0.02)
-            losses.append(float(loss))
+            losses.append(float(loss.detach()))
             rights.append(curves["right"])
         return {
             "loss": float(np.mean(losses)),
