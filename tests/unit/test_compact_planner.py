@@ -17,9 +17,11 @@ from embodied.export.package import export_policy
 from embodied.planners.compact.planner import CompactVisionPlanner
 from embodied.planners.contract import Budget, PlannerView, Step
 from embodied.planners.factory import make_planner
+from embodied.policies.registry import shipped
 from embodied.skills.contract import SUCCESS, failed
 from embodied.train.planner.learn import rebuild
 from embodied.train.planner.network import CompactPlanner
+from embodied.train.planner.paired import play
 from embodied.train.planner.promise import planner_contract
 from embodied.train.planner.recipe import COMPACT_PLANNER
 from embodied.train.planner.words import INSTRUCTION_TOKENS, vocabulary
@@ -135,6 +137,13 @@ def test_runs_in_a_world_and_abstains_in_facts_alone(package):
     drones = dataclasses.replace(request, task_id="drones/inspect@1")
     assert run_episode(drones).outcome == "abstained"
     assert isinstance(make_planner(f"compact:{package}?blind=true"), CompactVisionPlanner)
+
+
+def test_the_shipped_planner_tidies_up_in_physics_at_both_precisions_alike():
+    played = play("compact", 500_008, rider="compact?precision=fp32")
+    assert (played.success, played.kind, played.agreed) == (True, "solved", True)
+    assert played.decisions < 15
+    assert shipped("compact-planner@1", "int8-static").stat().st_size < 20e6
 
 
 def test_other_packages_are_refused(package, tmp_path):

@@ -16,6 +16,9 @@ from embodied.train.planner.failures import failure_kind
 from embodied.train.planner.kinematic import PLAIN, VARIED, KinematicStage
 from embodied.train.planner.symbolic import SymbolicStage
 from embodied.train.planner.teacher import TOUR, Done, Move, next_call
+from embodied_scenes.builders import compile_scene
+from embodied_scenes.household import flat
+from embodied_scenes.household.variants import flat_variant
 
 GO, LOOK, OPEN, CLOSE, PICK, DONE = "go_to", "look", "open", "close", "pick", "done"
 CUP = Move("cup_1", "in", "dish_cabinet")
@@ -104,6 +107,16 @@ def test_the_teacher_solves_kinematic_tasks_by_what_images_show():
         stage = KinematicStage(seed, looks, with_failures=False)
         demonstrate(stage, lambda stage=stage: stage.observe() and None, lambda answer: answer, 60)
         assert stage.succeeded()
+
+
+def test_variants_of_the_flat_keep_its_names_and_compile():
+    plain = {e.name for e in flat().entities}
+    for seed in range(4):
+        one, again = (flat_variant(np.random.default_rng(seed)) for _ in range(2))
+        assert one == again
+        assert {e.name for e in one.entities} == plain
+        assert one != flat_variant(np.random.default_rng(seed + 100))
+        compile_scene(one)  # refuses furniture that overlaps
 
 
 def test_stages_know_only_what_was_shown():
