@@ -10,10 +10,12 @@ from embodied.agents.recorder import Recorder
 from embodied.catalog import TASKS
 from embodied.planners.contract import Plan
 from embodied.skills.contract import SkillCall
+from embodied.studies.edge_planner import CONTROL_TARGETS, figures
 from embodied.tasks.household.stage import AGENT
 from embodied.train.planner.collect import collect, collect_episode, demonstrate, random_call
 from embodied.train.planner.failures import failure_kind
 from embodied.train.planner.kinematic import PLAIN, VARIED, KinematicStage
+from embodied.train.planner.paired import Played
 from embodied.train.planner.symbolic import SymbolicStage
 from embodied.train.planner.teacher import TOUR, Done, Move, next_call
 from embodied_scenes.builders import compile_scene
@@ -207,3 +209,28 @@ def test_finished_files_are_kept(tmp_path):
 def test_failures_have_a_kind(done, kind):
     assert failure_kind([CUP], [Done(*d) for d in done], success=False, out_of_budget=True) == kind
     assert failure_kind([CUP], [Done(*d) for d in done], success=True, out_of_budget=True) == "solved"
+
+
+def test_figures_say_where_the_planner_fails():
+    def played(seed, success, kind, things=1):
+        return Played(
+            planner="compact",
+            seed=seed,
+            things=things,
+            success=success,
+            kind=kind,
+            decisions=5,
+            sim_time_s=9.0,
+            agreed=True,
+        )
+
+    int8 = [played(0, True, "solved"), played(1, False, "not found", 2), played(2, True, "solved", 2)]
+    fp32 = [played(0, True, "solved"), played(1, True, "solved", 2), played(2, True, "solved", 2)]
+    controls = {name: [played(0, name == "oracle", "budget")] for name in CONTROL_TARGETS}
+    found = {f.name: f for f in figures(int8, fp32, controls)}
+    assert found["success from images, int8"].value == pytest.approx(2 / 3)
+    assert found["success from images, int8"].note == "1 not found"
+    assert found["of these with 2 to bring"].value == 0.5
+    assert found["success, int8 less fp32"].value == pytest.approx(-1 / 3)
+    assert found["success, black images"].holds
+    assert found["size of the int8 package"].holds

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from embodied_deploy.errors import ObservationError
-from embodied_deploy.planner.decoding import GRAMMAR, decode
+from embodied_deploy.planner.decoding import GRAMMAR, decode, not_again
 from embodied_deploy.planner.images import IMAGE_HW, shrink
 from embodied_deploy.planner.vocabulary import PAD, UNKNOWN, Call, Vocabulary, words_of
 
@@ -79,6 +79,14 @@ def test_a_refused_call_is_not_said_again(scores):
     call, _ = decode(WORDS, scores)
     again, _ = decode(WORDS, scores, refused=call)
     assert again != call
+
+
+def test_only_a_failure_of_the_body_is_worth_the_same_call_at_once():
+    call = Call("pick", "cup_1")
+    assert not_again(call, "grasp_failed") is None
+    for outcome in ("success", "not_found", "precondition", "other"):
+        assert not_again(call, outcome) == call
+    assert not_again(None, "") is None
 
 
 def test_the_best_call_weighs_skill_and_arguments():
